@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::NaiveDateTime;
 
-use super::Timestamp;
+use super::{Timestamp, Zone};
 
 const FORM: &str = "%Y%m%d%H%M%S";
 const LENGTH: usize = "YYYYMMDDHHMMSS".len();
@@ -14,10 +14,9 @@ const LENGTH: usize = "YYYYMMDDHHMMSS".len();
 pub struct HeartbeatId(String);
 
 impl HeartbeatId {
-    /// The id for a time, `offset_seconds` ahead of UTC.
-    pub fn from_time(at: Timestamp, offset_seconds: i64) -> Self {
-        let local = Timestamp(at.0.saturating_add(offset_seconds));
-        HeartbeatId(local.to_utc().format(FORM).to_string())
+    /// The id for a time.
+    pub fn from_time(at: Timestamp, zone: Zone) -> Self {
+        HeartbeatId(Timestamp(zone.reading(at)).to_utc().format(FORM).to_string())
     }
 
     /// Parses exactly the form that is written.
@@ -26,10 +25,20 @@ impl HeartbeatId {
         (plain && NaiveDateTime::parse_from_str(text, FORM).is_ok()).then(|| HeartbeatId(text.to_owned()))
     }
 
-    /// The time of this heartbeat.
-    pub fn at(&self, offset_seconds: i64) -> Timestamp {
-        let local = NaiveDateTime::parse_from_str(&self.0, FORM).map_or(0, |moment| moment.and_utc().timestamp());
-        Timestamp(local.saturating_sub(offset_seconds))
+    /// Parses the id at the start of a text, and returns what comes after it. The inner error is a text that starts
+    /// with the digits of an id that is no time; none if it does not start with an id.
+    pub fn parse_start(text: &str) -> Option<Result<(Self, &str), &str>> {
+        let (digits, rest) = text.split_at_checked(LENGTH)?;
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        Some(HeartbeatId::parse(digits).map(|id| (id, rest)).ok_or(digits))
+    }
+
+    /// The time of this heartbeat. Of two times that have the same id, the later one that is not after `latest`.
+    pub fn time(&self, zone: Zone, latest: Timestamp) -> Timestamp {
+        let reading = NaiveDateTime::parse_from_str(&self.0, FORM).map_or(0, |moment| moment.and_utc().timestamp());
+        zone.time(reading, latest)
     }
 
     pub fn as_str(&self) -> &str {
@@ -48,15 +57,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_time_at_any_offset() {
+    fn an_id_is_a_time_in_any_zone() {
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
-        assert_eq!(HeartbeatId::from_time(noon, 0).as_str(), "20260131120000");
-        assert_eq!(HeartbeatId::from_time(noon, 9 * 3600).as_str(), "20260131210000");
-        for offset in [0, 9 * 3600, -5 * 3600] {
-            assert_eq!(HeartbeatId::from_time(noon, offset).at(offset), noon);
+        assert_eq!(HeartbeatId::from_time(noon, Zone::Utc).as_str(), "20260131120000");
+        assert_eq!(HeartbeatId::from_time(noon, Zone::Local(|_| 9 * 3600)).as_str(), "20260131210000");
+        for zone in [Zone::Utc, Zone::Local(|_| 9 * 3600), Zone::Local(|_| -5 * 3600)] {
+            assert_eq!(HeartbeatId::from_time(noon, zone).time(zone, noon), noon);
         }
         for bad in ["", "2026013112000", "202601311200000", "20261331120000", "2026013112000x", "20260131 20000"] {
             assert_eq!(HeartbeatId::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_id_at_the_start_of_a_name_is_found_and_an_impossible_one_is_told_apart() {
+        let found = |text| HeartbeatId::parse_start(text).map(|found| found.map(|(id, rest)| (id.to_string(), rest)));
+        assert_eq!(found("20260131120000_01.md"), Some(Ok(("20260131120000".to_owned(), "_01.md"))));
+        assert_eq!(found("20261331120000.md"), Some(Err("20261331120000")));
+        for other in ["README.md", "2026.md", "2026013112000é.md"] {
+            assert_eq!(found(other), None, "{other}");
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod seal;
 pub mod signature;
 pub mod text;
 pub mod time;
+pub mod zone;
 
 pub use actor::Actor;
 pub use digest::Digest;
@@ -22,3 +23,4 @@ pub(crate) use names::{names, serde_by_name};
 pub use signature::{Fingerprint, OperatorKey, Proof, Signature, Strength};
 pub use time::{Clocks, Now, Timestamp};
 pub use ulid::Ulid;
+pub use zone::Zone;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::flags::{ActingAs, Flags};
-use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
+use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result, Timestamp};
 use crate::job::{Cancel, OWNER_VARS};
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
 use crate::vault::config;
@@ -20,8 +20,6 @@ pub const VAULT_NAME: &str = "Vault";
 /// The user's list of trusted vaults, in the directory for configuration.
 const TRUST_FILE: &str = "hiveforge/trust";
 
-/// The agent to act as if none is named.
-pub const DEFAULT_AGENT: &str = "main";
 const PROJECT_NAME_RULE: &str =
     "a project name must be 1 to 64 letters, digits, '_' or '-', starting with a letter or digit";
 const AGENT_NAME_RULE: &str =
@@ -31,10 +29,10 @@ fn parse_project(name: &str) -> Result<EntityId> {
     EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME_RULE))
 }
 
-/// How many seconds local time is ahead of UTC.
-fn local_offset_seconds(now: Now) -> i64 {
+/// How many seconds local time is ahead of UTC at a time.
+fn local_offset(at: Timestamp) -> i64 {
     use chrono::{Local, Offset, TimeZone};
-    let offset = Local.timestamp_opt(now.timestamp().0, 0).single();
+    let offset = Local.timestamp_opt(at.0, 0).single();
     offset.map_or(0, |time| i64::from(time.offset().fix().local_minus_utc()))
 }
 
@@ -180,7 +178,7 @@ impl Environment {
                 actor: match &flags.acting_as {
                     ActingAs::Caller { actor } => self.actor(actor.as_deref(), agent.as_deref(), &shell)?,
                     ActingAs::Agent { name } => {
-                        let name = name.as_deref().or(agent.as_deref()).unwrap_or(DEFAULT_AGENT);
+                        let name = name.as_deref().or(agent.as_deref()).unwrap_or(op::agent::DEFAULT_AGENT);
                         EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME_RULE))?;
                         let actor = Actor::parse(&format!("agent:{name}"))?;
                         op::check_actor(&actor, &shell)?;
@@ -209,7 +207,7 @@ impl Environment {
                 operator_key: self.operator_key.clone(),
                 ssh_dir: self.ssh_dir.clone(),
                 temp_dir: self.temp_dir.clone(),
-                utc_offset_seconds: local_offset_seconds(self.now),
+                local_offset,
                 clocks,
                 variable,
                 ..Host::new(clock)
@@ -352,7 +350,7 @@ fn clock() -> Now {
     // In a debug build HF_NOW sets the time, so that tests need not wait. A release build ignores it: an agent must not
     // be able to keep the watchdog quiet by setting a variable.
     #[cfg(debug_assertions)]
-    if let Some(time) = std::env::var("HF_NOW").ok().and_then(|text| crate::base::Timestamp::parse_lenient(&text)) {
+    if let Some(time) = std::env::var("HF_NOW").ok().and_then(|text| Timestamp::parse_lenient(&text)) {
         return Now { millis: time.0.max(0) as u64 * 1000 };
     }
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -261,10 +261,17 @@ const BOUND_DIGEST: PayloadField = optional("bound_digest", FieldType::Text).fil
 /// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
 
+// Signs of life in files. The name of the file, relative to the agent's directory or tree; when it happened according to
+// the id in its name; and, with the first file that counts, the time up to which files do not count.
+const FILE: PayloadField = optional("file", FieldType::Text);
+const AT: PayloadField = optional("at", FieldType::Time);
+const SINCE: PayloadField = optional("since", FieldType::Time);
+
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
-/// What ends deep work in time: an activity log, the agent's command, or another declaration.
-pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration"];
+/// What ends deep work in time: an activity log, the agent's command, another declaration, the agent renaming or
+/// deleting its file, or an activity log that was there before the declaration was found.
+pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration", "file", "earlier_log"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
 /// What a file with a short reference can be.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
@@ -320,25 +327,25 @@ pub const TABLE: &[KindRow] = &[
         .ending(Ending::End).leaving(WhenLeaving::Paused).side_effect(SideEffect::MarksHook),
     row(Kind::HookRecovered, SubjectType::Any, &[required("hook", FieldType::Text)], "a hook that failed works again")
         .by(RecordedBy::NotAgents).ending(Ending::End).side_effect(SideEffect::MarksHook),
-    row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
+    row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count), optional("detail", FieldType::Text), DUE_AT], "the watchdog found an anomaly")
         .by(RecordedBy::NotAgents).ending(Ending::End),
     row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent started; announced: it was recorded automatically, with the first command of the agent")
+    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool), AT], "an agent started; announced: it was recorded automatically, with the first command or file of the agent")
         .leaving(WhenLeaving::Paused).tells_presence(),
     row(Kind::AgentStopped, AGENT, &[optional("reason", FieldType::Text)], "an agent stopped; no sign of life is expected")
         .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused).tells_presence(),
-    row(Kind::ActivityLogged, AGENT, &[required("heartbeat_id", FieldType::Text), required("kind", FieldType::Text), optional("title", FieldType::Text), optional("file", FieldType::Text), optional("emergency", FieldType::Text)], "an agent wrote an activity log")
+    row(Kind::ActivityLogged, AGENT, &[required("heartbeat_id", FieldType::Text), required("kind", FieldType::Text), optional("title", FieldType::Text), FILE, AT, SINCE, optional("emergency", FieldType::Text)], "an agent wrote an activity log")
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
-    row(Kind::CheckpointRecorded, AGENT, &[required("heartbeat_id", FieldType::Text), required("text", FieldType::Text)], "an agent says what it is doing")
+    row(Kind::CheckpointRecorded, AGENT, &[required("heartbeat_id", FieldType::Text), required("text", FieldType::Text), FILE, AT, SINCE], "an agent says what it is doing")
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
     row(Kind::RecoveryAttempted, AGENT, &[required("code", FieldType::Text), required("attempt", FieldType::Count)], "an attempt was made to wake an agent")
         .by(RecordedBy::NotAgents),
-    row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count)], "an agent declared deep work")
+    row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count), FILE, AT, SINCE], "an agent declared deep work")
         .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
     row(Kind::DeepWorkExtended, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("minutes", FieldType::Count)], "the deep work takes longer than declared")
         .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
-    row(Kind::DeepWorkCompleted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), optional("by", FieldType::OneOf(DEEPWORK_ENDS))], "the deep work ended")
+    row(Kind::DeepWorkCompleted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), optional("by", FieldType::OneOf(DEEPWORK_ENDS)), AT], "the deep work ended")
         .speaks_for(SpeaksFor::Linked).leaving(WhenLeaving::Paused)
         .moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
     row(Kind::DeepWorkExpired, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), DUE_AT], "the deep work did not end in time")

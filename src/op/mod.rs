@@ -96,7 +96,7 @@ impl Host {
             operator_key: None,
             ssh_dir: None,
             temp_dir: PathBuf::from("/tmp"),
-            utc_offset_seconds: 0,
+            local_offset: |_| 0,
             find_follow_ups: FIND_FOLLOW_UPS,
         }
     }

@@ -32,6 +32,9 @@ use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 use crate::vault::{Cursor, Log, Outbox, Vault};
 
+/// What a call of `on_giving_up` is, in the terms of the watchdog's other hooks.
+const GIVING_UP: &str = "giving_up";
+
 /// A tick lets a cursor move on that is further behind than this, so that it need not read so much every time.
 const BEHIND_MAX: usize = 1000;
 
@@ -314,8 +317,9 @@ impl Notification {
         if hook == Setting::OnGivingUp {
             let agent = subject.as_ref().map(Subject::id).unwrap_or_default();
             let code = event.payload.get("code").and_then(|code| code.as_str()).unwrap_or_default();
-            lines.extend([("AGENT", agent), ("CODE", code)]);
+            lines.extend([("AGENT", agent), ("CODE", code), ("CALL", GIVING_UP)]);
             variables.extend([("HF_ANOMALY_AGENT", agent.to_owned()), ("HF_CODE", code.to_owned())]);
+            variables.push(("HF_CALL", GIVING_UP.to_owned()));
         }
         let report = lines.iter().map(|(key, value)| format!("{key}:{}\n", text::escape(value))).collect();
         Notification { id: event.id, subject: event.subject.clone(), report, variables }

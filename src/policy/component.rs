@@ -46,6 +46,7 @@ const RECORDS: &[(&str, &[Kind])] = &[
             Kind::SessionExpired,
             Kind::TaskArchived,
             // What it finds in agents' files.
+            Kind::AgentStarted,
             Kind::CheckpointRecorded,
             Kind::ActivityLogged,
             Kind::DeepWorkStarted,

@@ -34,6 +34,7 @@ names! {
 /// The limits, in seconds, after which a rule fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
+    pub never_seen_warn: u64,
     pub never_seen: u64,
     pub inactive_warn: u64,
     pub inactive_error: u64,
@@ -41,7 +42,6 @@ pub struct Thresholds {
     pub introspection_warn: u64,
     pub introspection_error: u64,
     pub deepwork_checkpoint: u64,
-    pub clock_skew: u64,
 }
 
 /// Declared deep work that has not ended.
@@ -91,8 +91,8 @@ pub struct SignsOfLife {
     pub deep_work: Option<DeclaredDeepWork>,
     /// When another log was written instead of the introspection that is owed after deep work.
     pub duty_broken_at: Option<Timestamp>,
-    /// The latest time in any of its heartbeat ids.
-    pub newest_id: Option<Timestamp>,
+    /// Whether it was started explicitly, not announced by its first command or file.
+    pub was_started: bool,
 }
 
 impl SignsOfLife {
@@ -116,7 +116,7 @@ impl SignsOfLife {
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken_at: agent.as_agent().duty_broken_at(),
-            newest_id: None,
+            was_started: !announced,
         }
     }
 
@@ -125,6 +125,14 @@ impl SignsOfLife {
     fn last_shown(&self) -> Option<Timestamp> {
         let declared = self.last_activity.max(self.last_checkpoint);
         if declared.is_some() || self.expected { declared.max(self.last_progress) } else { None }
+    }
+
+    /// The newest introspection, or what counts like one: the start, or the end of deep work. None if no introspection
+    /// is expected: the agent has declared nothing so far, and nobody started it.
+    fn last_introspected(&self) -> Option<Timestamp> {
+        let has_declared = self.last_activity.is_some() || self.last_checkpoint.is_some();
+        let since = self.last_introspection.max(self.last_deepwork_end).max(Some(self.started_at));
+        since.filter(|_| has_declared || self.was_started)
     }
 }
 
@@ -178,6 +186,23 @@ pub struct Finding {
     pub subject: Subject,
     pub level: Level,
     pub seconds: u64,
+    /// When it became due; none if that has no meaning.
+    pub due_at: Option<Timestamp>,
+    /// Which file or hook it is about, and why.
+    pub detail: Option<String>,
+    /// Whether it is about an agent that writes files, and is to be told what to do in these terms.
+    pub in_files: bool,
+}
+
+impl Finding {
+    pub fn new(code: Code, subject: Subject, level: Level, seconds: u64) -> Finding {
+        Finding { code, subject, level, seconds, due_at: None, detail: None, in_files: false }
+    }
+
+    /// What the agent or an operator should do.
+    pub fn advice(&self) -> &'static str {
+        if self.in_files { self.code.advice_in_files() } else { self.code.advice() }
+    }
 }
 
 /// The time during which an agent could have shown signs of life.
@@ -193,7 +218,10 @@ impl AudibleTime {
     pub fn since(state: &State, from: Timestamp) -> AudibleTime {
         let clock = state.tally().clock.clone();
         let booted = clock.booted.map(|booted| Timestamp(booted.saturating_add(clock.lost_seconds)));
-        let resumed = state.entity(&Subject::SYSTEM).and_then(|system| system.as_system().running_since());
+        // Since the vault was made is no reason: an agent's files may be older.
+        let system = state.entity(&Subject::SYSTEM);
+        let resumed =
+            system.and_then(|system| system.as_system().running_since().filter(|since| *since > system.created_at));
         AudibleTime { from: Some(from).max(booted).max(resumed), clock }
     }
 
@@ -204,59 +232,54 @@ impl AudibleTime {
     }
 }
 
-/// Returns every rule that fails for an agent.
+/// Returns every rule that fails for an agent. Deep work whose time is over must have been recorded as expired.
 pub fn findings(signs: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible: &AudibleTime) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let since = |then: Timestamp| audible.seconds(then, now);
-    let mut report = |code, level, seconds| found.push(Finding { code, subject: signs.agent.clone(), level, seconds });
-    if let Some(newest) = signs.newest_id.filter(|newest| newest.0 > now.0.saturating_add(limits.clock_skew as i64)) {
-        report(Code::ClockSkew, Level::Error, (newest.0 - now.0) as u64);
-    }
     let open = signs.deep_work.as_ref();
-    match open.map(|work| (work.mode, work.until, work.is_expired(now))) {
-        Some((DeepWorkMode::Strict, Some(until), true)) => {
-            report(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64)
-        }
-        Some((DeepWorkMode::Strict, ..)) => return found,
-        Some((DeepWorkMode::Flexible, ..)) | None => {}
+    if open.is_some_and(|work| work.mode == DeepWorkMode::Strict && !work.is_expired(now)) {
+        return Vec::new();
     }
+    let since = |then: Timestamp| audible.seconds(then, now);
+    let mut found = Vec::new();
+    let mut report = |code, quiet: u64, steps: &[(u64, Level)]| {
+        let exceeded = steps.iter().find(|(limit, _)| quiet > *limit);
+        found.extend(exceeded.map(|(limit, level)| Finding {
+            due_at: Some(Timestamp(now.0.saturating_sub_unsigned(quiet - limit))),
+            ..Finding::new(code, signs.agent.clone(), *level, quiet)
+        }));
+    };
     let flexible = open.filter(|work| work.mode == DeepWorkMode::Flexible);
     match (signs.last_shown(), flexible) {
         (_, Some(work)) => {
-            let quiet = since(work.started_at.max(signs.last_checkpoint.unwrap_or(work.started_at)));
-            if quiet > limits.deepwork_checkpoint {
-                report(Code::DeepworkUnchecked, Level::Error, quiet);
-            }
+            let checked = signs.last_checkpoint.max(Some(work.started_at)).unwrap_or(work.started_at);
+            report(Code::DeepworkUnchecked, since(checked), &[(limits.deepwork_checkpoint, Level::Error)]);
         }
         (None, None) if signs.expected => {
-            if since(signs.started_at) > limits.never_seen {
-                report(Code::NeverSeen, Level::Error, since(signs.started_at));
-            }
+            let steps = [(limits.never_seen, Level::Error), (limits.never_seen_warn, Level::Warn)];
+            report(Code::NeverSeen, since(signs.started_at), &steps);
         }
         (None, None) => {}
         (Some(shown), None) => {
             let steps = [(limits.inactive_error, Level::Error), (limits.inactive_warn, Level::Warn)];
-            grade(since(shown), &steps).into_iter().for_each(|level| report(Code::Inactive, level, since(shown)));
+            // What an agent did before it was started again says nothing about it now.
+            report(Code::Inactive, since(shown.max(signs.started_at)), &steps);
         }
     }
-    if flexible.is_none() && signs.last_activity.is_some() {
-        let quiet = since(signs.last_introspection.max(signs.last_deepwork_end).unwrap_or(signs.started_at));
+    if let Some(introspected) = signs.last_introspected().filter(|_| flexible.is_none()) {
         let steps = [
             (limits.introspection_error, Level::Error),
             (limits.introspection_warn, Level::Warn),
             (limits.introspection_notice, Level::Notice),
         ];
-        grade(quiet, &steps).into_iter().for_each(|level| report(Code::IntrospectionOverdue, level, quiet));
+        report(Code::IntrospectionOverdue, since(introspected), &steps);
     }
     if let Some(broken) = signs.duty_broken_at {
-        report(Code::IntrospectionDuty, Level::Error, now.0.saturating_sub(broken.0).max(0) as u64);
+        let seconds = now.0.saturating_sub(broken.0).max(0) as u64;
+        found.push(Finding {
+            due_at: Some(broken),
+            ..Finding::new(Code::IntrospectionDuty, signs.agent.clone(), Level::Error, seconds)
+        });
     }
     found
-}
-
-/// The first level whose limit is exceeded; `steps` starts with the most severe.
-fn grade(seconds: u64, steps: &[(u64, Level)]) -> Option<Level> {
-    steps.iter().find(|(limit, _)| seconds > *limit).map(|(_, level)| *level)
 }
 
 #[cfg(test)]
@@ -264,14 +287,14 @@ mod tests {
     use super::*;
 
     const LIMITS: Thresholds = Thresholds {
-        never_seen: 300,
+        never_seen_warn: 300,
+        never_seen: 600,
         inactive_warn: 300,
         inactive_error: 600,
         introspection_notice: 900,
         introspection_warn: 1200,
         introspection_error: 1800,
         deepwork_checkpoint: 600,
-        clock_skew: 120,
     };
 
     fn signs() -> SignsOfLife {
@@ -287,7 +310,7 @@ mod tests {
             last_deepwork_end: None,
             deep_work: None,
             duty_broken_at: None,
-            newest_id: None,
+            was_started: false,
         }
     }
 
@@ -302,7 +325,9 @@ mod tests {
     #[test]
     fn every_limit_is_still_in_time_and_the_next_second_is_not() {
         check(&signs(), 300, &[]);
-        check(&signs(), 301, &[(Code::NeverSeen, Level::Error)]);
+        check(&signs(), 301, &[(Code::NeverSeen, Level::Warn)]);
+        check(&signs(), 600, &[(Code::NeverSeen, Level::Warn)]);
+        check(&signs(), 601, &[(Code::NeverSeen, Level::Error)]);
         check(&SignsOfLife { expected: false, ..signs() }, 100_000, &[]);
         let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..signs() };
         check(&seen, 300, &[]);
@@ -333,9 +358,25 @@ mod tests {
             5,
             &[(Code::IntrospectionDuty, Level::Error)],
         );
-        let ahead = |id: i64| SignsOfLife { newest_id: Some(Timestamp(id)), ..at(5) };
-        check(&ahead(125), 5, &[]);
-        check(&ahead(126), 5, &[(Code::ClockSkew, Level::Error)]);
+        // Checkpoints alone do not replace introspections, and neither does a start.
+        let checked = SignsOfLife { last_checkpoint: Some(Timestamp(1801)), ..signs() };
+        check(&checked, 1801, &[(Code::IntrospectionOverdue, Level::Error)]);
+        let started = SignsOfLife { was_started: true, ..signs() };
+        check(&started, 1801, &[(Code::NeverSeen, Level::Error), (Code::IntrospectionOverdue, Level::Error)]);
+        // An agent that was started again has the whole time again.
+        let again = SignsOfLife { started_at: Timestamp(5000), was_started: true, ..at(0) };
+        check(&again, 5300, &[]);
+        check(&again, 5301, &[(Code::Inactive, Level::Warn)]);
+    }
+
+    #[test]
+    fn a_finding_says_since_when_it_was_due() {
+        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(100)), ..signs() };
+        let found = findings(&seen, &LIMITS, Timestamp(800), &AudibleTime::default());
+        assert_eq!(
+            found.iter().map(|f| (f.code, f.due_at)).collect::<Vec<_>>(),
+            [(Code::Inactive, Some(Timestamp(700)))]
+        );
     }
 
     #[test]
@@ -357,11 +398,7 @@ mod tests {
             ..signs()
         };
         check(&strict, 3600, &[]);
-        let back = [
-            (Code::DeepworkExpired, Level::Error),
-            (Code::Inactive, Level::Error),
-            (Code::IntrospectionOverdue, Level::Error),
-        ];
+        let back = [(Code::Inactive, Level::Error), (Code::IntrospectionOverdue, Level::Error)];
         check(&strict, 3601, &back);
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::code::Code;
 use super::rules::{Step, operator_only};
 use crate::base::{Digest, Error, Reason, Result, Strength, limits, names};
 use crate::event::Kind;
@@ -43,6 +44,7 @@ names! {
         OnDecision = "hooks.on_decision",
         OnEscalation = "hooks.on_escalation",
         OnDone = "hooks.on_done",
+        NeverSeenWarnSeconds = "liveness.never_seen_warn_seconds",
         NeverSeenSeconds = "liveness.never_seen_seconds",
         InactiveWarnSeconds = "liveness.inactive_warn_seconds",
         InactiveErrorSeconds = "liveness.inactive_error_seconds",
@@ -58,10 +60,12 @@ names! {
         RunawaySeconds = "liveness.runaway_seconds",
         LivenessTimezone = "liveness.timezone",
         LivenessWorksDir = "liveness.works_dir",
+        LivenessLogDirs = "liveness.log_dirs",
         WatchdogIntervalSeconds = "watchdog.interval_seconds",
         RemindEvery = "watchdog.remind_every",
         MaxRecoveryAttempts = "watchdog.max_recovery_attempts",
         RecoveryWaitCycles = "watchdog.recovery_wait_cycles",
+        RecoverFrom = "watchdog.recover_from",
         OnBeat = "watchdog.hooks.on_beat",
         OnWarning = "watchdog.hooks.on_warning",
         OnAnomaly = "watchdog.hooks.on_anomaly",
@@ -98,6 +102,8 @@ pub enum Fallback {
     Choice(&'static [&'static str]),
     /// A list of strings.
     Texts(&'static [&'static str]),
+    /// A list of some of these strings; all of them are the default.
+    SomeOf(&'static [&'static str]),
     /// A list of numbers.
     Counts(&'static [u64]),
 }
@@ -114,6 +120,9 @@ impl Fallback {
             Fallback::Flag(_) => value.is_boolean(),
             Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
             Fallback::Texts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            Fallback::SomeOf(names) => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(|name| name.as_str().is_some_and(|name| names.contains(&name)))),
             Fallback::Counts(_) => {
                 value.as_array().is_some_and(|list| list.iter().all(|n| n.as_u64().is_some_and(|n| n <= WHOLE_MAX)))
             }
@@ -129,6 +138,7 @@ impl Fallback {
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),
             Fallback::Texts(_) => "a list of strings".to_owned(),
+            Fallback::SomeOf(names) => format!("a list of {}", names.join(", ")),
             Fallback::Counts(_) => "a list of whole numbers".to_owned(),
         }
     }
@@ -142,7 +152,7 @@ impl Fallback {
             Fallback::Text(text) => text.into(),
             Fallback::Flag(flag) => flag.into(),
             Fallback::Choice(names) => names[0].into(),
-            Fallback::Texts(texts) => texts.into(),
+            Fallback::Texts(texts) | Fallback::SomeOf(texts) => texts.into(),
             Fallback::Counts(counts) => counts.into(),
         }
     }
@@ -209,7 +219,8 @@ pub const TABLE: &[SettingRow] = &[
     command(Setting::OnDecision, "command that is notified on standard input when a decision is requested"),
     command(Setting::OnEscalation, "the same, when something is escalated to an operator"),
     command(Setting::OnDone, "the same, when a task succeeded or was aborted, or a requirement was implemented, verified, rejected or superseded"),
-    row(Setting::NeverSeenSeconds, Fallback::Count(300), "seconds without any sign of life after which a started agent is an anomaly").per_agent(),
+    row(Setting::NeverSeenWarnSeconds, Fallback::Count(300), "seconds without any sign of life of a started agent that cause a warning").per_agent(),
+    row(Setting::NeverSeenSeconds, Fallback::Count(600), "seconds without any sign of life after which a started agent is an anomaly").per_agent(),
     row(Setting::InactiveWarnSeconds, Fallback::Count(300), "seconds without an activity log or checkpoint that cause a warning").per_agent(),
     row(Setting::InactiveErrorSeconds, Fallback::Count(600), "seconds without an activity log or checkpoint that are an anomaly").per_agent(),
     row(Setting::IntrospectionNoticeSeconds, Fallback::PartOf(Setting::IntrospectionErrorSeconds, 1, 2), "seconds without an introspection that cause a notice; half of introspection_error_seconds if not set").per_agent(),
@@ -223,16 +234,18 @@ pub const TABLE: &[SettingRow] = &[
     row(Setting::RunawayEvents, Fallback::Count(50), "number of events by one actor above which there is a warning"),
     row(Setting::RunawaySeconds, Fallback::Count(60), "seconds within which these events are counted"),
     row(Setting::LivenessTimezone, Fallback::Choice(&["utc", "local"]), "time zone of heartbeat ids: utc or local").per_agent(),
-    row(Setting::LivenessWorksDir, Fallback::Text(""), "path of an existing ai-works tree to use in place").per_agent(),
+    row(Setting::LivenessWorksDir, Fallback::Text(""), "path of an existing ai-works tree with the files of agent main, or of the agent that has this setting, to use in place").per_agent(),
+    row(Setting::LivenessLogDirs, Fallback::Texts(&["artifacts"]), "directories of such a tree that have activity logs in */histories and */subthemes/*/histories").per_agent(),
     row(Setting::WatchdogIntervalSeconds, Fallback::Count(60), "seconds between two ticks of the watchdog"),
     row(Setting::RemindEvery, Fallback::CountOrZero(3600), "seconds between two reminders of the same anomaly; 0 is every tick"),
-    row(Setting::MaxRecoveryAttempts, Fallback::CountOrZero(3), "how often the watchdog tries to wake a silent agent"),
-    row(Setting::RecoveryWaitCycles, Fallback::CountOrZero(5), "wait between two attempts to wake an agent, as a multiple of watchdog.interval_seconds"),
+    row(Setting::MaxRecoveryAttempts, Fallback::CountOrZero(3), "how often the watchdog tries to recover an agent"),
+    row(Setting::RecoveryWaitCycles, Fallback::CountOrZero(5), "wait between two attempts to recover an agent, as a multiple of watchdog.interval_seconds"),
+    row(Setting::RecoverFrom, Fallback::SomeOf(Code::RECOVERABLE), "the anomalies of an agent from which the watchdog tries to recover it with watchdog.hooks.on_anomaly"),
     command(Setting::OnBeat, "command that receives every report of the watchdog on standard input"),
     command(Setting::OnWarning, "the same, for reports with a warning"),
-    command(Setting::OnAnomaly, "the same, for new anomalies, reminders and attempts to wake an agent"),
+    command(Setting::OnAnomaly, "the same, for new anomalies, reminders and attempts to recover an agent"),
     command(Setting::OnCleared, "the same, for anomalies that were cleared"),
-    command(Setting::OnGivingUp, "command that is notified on standard input when the watchdog gives up waking an agent"),
+    command(Setting::OnGivingUp, "command that is notified on standard input when the watchdog gives up recovering an agent"),
     row(Setting::PauseGraceSeconds, Fallback::CountOrZero(300), "seconds that agents have to leave a paused project"),
     row(Setting::SessionTtlSeconds, Fallback::Count(3600), "seconds after which a session expires unless it is renewed"),
     row(Setting::ReviewersOrder, Fallback::Texts(&["gpt", "gem"]), "the reviewers, in turn; reviewers.NAME.command reads a prompt and prints a reply"),

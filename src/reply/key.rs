@@ -66,6 +66,7 @@ const ANOMALY: &[Column] = &[
     plain("level", CellKind::Text),
     plain("seconds", CellKind::Seconds),
     hidden("ref", CellKind::Name),
+    plain("detail", CellKind::Text),
 ];
 const DID: &[Column] = &[plain("what", CellKind::Text), plain("subject", CellKind::Name)];
 const DEEP_WORK: &[Column] = &[
@@ -261,7 +262,7 @@ keys! {
     Metric = "METRIC", "metrics", Shape::Rows(METRIC), "a metric: name, value, how it is computed, and its target";
     Drained = "DRAINED", "drained", Shape::Flag, "whether no work is in progress any more: yes or no";
     Artifacts = "ARTIFACTS", "artifacts", Shape::Text, "stored contents and manifests compared with the log: OK, CORRUPT (a content), MANIFEST (only manifests; hf-artifact repair restores them) or NOT_CHECKED";
-    Anomaly = "ANOMALY", "anomalies", Shape::Rows(ANOMALY), "a finding: code, subject, level, seconds";
+    Anomaly = "ANOMALY", "anomalies", Shape::Rows(ANOMALY), "a finding: code, subject, level, seconds, and which file or hook it is about and why";
     Did = "DID", "did", Shape::Rows(DID), "an action taken: event type and subject; for hf-deepwork migrate, the old and the new name";
     HeartbeatId = "HEARTBEAT_ID", "heartbeat_id", Shape::Text, "the current heartbeat id; use it from now on";
     TickMs = "TICK_MS", "tick_ms", Shape::Number, "how long the tick took, in milliseconds", for programs;

@@ -19,12 +19,13 @@ impl Replies for WatchdogOutcome {
             (0, _) => "nothing is wrong".to_owned(),
             (n, _) => format!("{}, {}", count_noun(n, "finding"), count_noun(self.did.len(), "action")),
         };
-        let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.code.advice()).collect();
+        let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.advice()).collect();
         advice.dedup();
         let anomalies = self.findings.iter().map(|finding| {
             let subject = finding.subject.to_string();
             let reference = self.references.get(&subject).map(String::as_str);
-            row![finding.code.as_str(), subject.as_str(), finding.level.as_str(), finding.seconds, reference]
+            let detail = finding.detail.as_deref();
+            row![finding.code.as_str(), subject.as_str(), finding.level.as_str(), finding.seconds, reference, detail]
         });
         Reply::new(status, sum)
             .next(if status == Status::AnomalyFound { Next::run("hf-status") } else { Next::None })

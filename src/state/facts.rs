@@ -25,25 +25,41 @@ enum FactSource {
     Time,
     /// An earlier time in a member of the payload, else the event's time.
     EarlierTime(&'static str),
-    /// The event's time, if a member of the payload has this value.
-    TimeIf(&'static str, &'static str),
+    /// When a sign of life was given, unless the fact is later; see `sign_time`.
+    LatestSign,
+    /// The same, if a member of the payload has this value.
+    LatestSignIf(&'static str, &'static str),
+    /// When something was declared; see `sign_time`.
+    SignTime,
+    /// The same, if a member of the payload has this value.
+    SignTimeIf(&'static str, &'static str),
+    /// A member of the payload of the sign of life from which this other fact has its time.
+    PayloadOfLatest(&'static str, &'static str),
+    /// The later of the fact and a time in a member of the payload.
+    LatestTime(&'static str),
+    /// The file of the event, added to the latest files of the same sort, each with the time of its sign of life.
+    Files,
+    /// The time of the last file that this event's file displaces from that list.
+    FilesFloor(&'static str),
+    /// The fact is removed if the agent itself recorded the event, and so got a reply.
+    RemoveIfReplied,
     /// The event's time plus the seconds in a member of the payload.
     TimePlusSeconds(&'static str),
     /// The same, unless the fact is already earlier.
     AtMostTimePlusSeconds(&'static str),
     /// The previous value of another fact.
     ValueOf(&'static str),
-    /// The event's time plus its minutes, if a member of the payload has this value.
-    TimePlusMinutesIf(&'static str, &'static str),
+    /// When it was declared plus its minutes, if a member of the payload has this value.
+    SignTimePlusMinutesIf(&'static str, &'static str),
     /// The fact plus the event's minutes.
     PlusMinutes,
-    /// The event's time, unless the fact is already earlier.
-    AtMostTime,
+    /// When it ended, unless the fact is already earlier; see `sign_time`.
+    AtMostSignTime,
     /// The fact plus a member of the payload.
     Plus(&'static str),
     /// The duty to write an introspection after deep work.
     Duty,
-    /// The event's time, if that duty is broken now and was not before.
+    /// When that duty was broken, if it is broken now and was not before.
     DutyBrokenAt,
     /// The event's actor.
     Actor,
@@ -182,29 +198,46 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Artifact, Kind::ArtifactInvalidated, "invalid_reason", Payload("reason")),
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
     (EntityType::Agent, Kind::AgentStarted, "announced", PayloadOrRemove("announced")),
-    (EntityType::Agent, Kind::AgentStarted, "started_at", Time),
+    (EntityType::Agent, Kind::AgentStarted, "started_at", EarlierTime("at")),
+    (EntityType::Agent, Kind::AgentStopped, "_stopped_at", Time),
+    (EntityType::Agent, Kind::ActivityLogged, "_files_since", LatestTime("since")),
+    // Before the list of files, whose end it needs.
+    (EntityType::Agent, Kind::ActivityLogged, "_logs_floor", FilesFloor("_logs")),
+    (EntityType::Agent, Kind::ActivityLogged, "_logs", Files),
     (EntityType::Agent, Kind::ActivityLogged, "_duty_broken_at", DutyBrokenAt),
     (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
-    (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", TimeIf("kind", "introspection")),
-    (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", Time),
-    (EntityType::Agent, Kind::ActivityLogged, "last_activity_id", Payload("heartbeat_id")),
-    (EntityType::Agent, Kind::ActivityLogged, "_lost_tasks", Remove),
-    (EntityType::Agent, Kind::CheckpointRecorded, "_lost_tasks", Remove),
-    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_at", Time),
-    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_id", Payload("heartbeat_id")),
-    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint", Payload("text")),
+    (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", LatestSignIf("kind", "introspection")),
+    (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", LatestSign),
+    (EntityType::Agent, Kind::ActivityLogged, "last_activity_id", PayloadOfLatest("heartbeat_id", "last_activity_at")),
+    (EntityType::Agent, Kind::ActivityLogged, "_lost_tasks", RemoveIfReplied),
+    (EntityType::Agent, Kind::CheckpointRecorded, "_lost_tasks", RemoveIfReplied),
+    (EntityType::Agent, Kind::CheckpointRecorded, "_files_since", LatestTime("since")),
+    (EntityType::Agent, Kind::CheckpointRecorded, "_checkpoints_floor", FilesFloor("_checkpoints")),
+    (EntityType::Agent, Kind::CheckpointRecorded, "_checkpoints", Files),
+    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_at", LatestSign),
+    (
+        EntityType::Agent,
+        Kind::CheckpointRecorded,
+        "last_checkpoint_id",
+        PayloadOfLatest("heartbeat_id", "last_checkpoint_at"),
+    ),
+    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint", PayloadOfLatest("text", "last_checkpoint_at")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tries", Payload("attempt")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_for", Payload("code")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_at", Time),
     (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", ValueOf("_quiet_until")),
-    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", TimeIf("mode", "strict")),
-    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", TimePlusMinutesIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", SignTimeIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", SignTimePlusMinutesIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_declared_at", SignTime),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_files_since", LatestTime("since")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_declarations_floor", FilesFloor("_declarations")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_declarations", Files),
     (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", PlusMinutes),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", AtMostTime),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", AtMostSignTime),
     (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Remove),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", Time),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", LatestSign),
     (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Remove),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),
@@ -212,10 +245,12 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::DeepWork, Kind::DeepWorkStarted, "mode", Payload("mode")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "activity", Payload("activity")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "minutes", Payload("minutes")),
-    (EntityType::DeepWork, Kind::DeepWorkStarted, "started_at", Time),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "started_at", SignTime),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "_file", Payload("file")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "_found_at", Payload("at")),
     (EntityType::DeepWork, Kind::DeepWorkExtended, "minutes", Plus("minutes")),
     (EntityType::DeepWork, Kind::DeepWorkExtended, "extensions", Increment),
-    (EntityType::DeepWork, Kind::DeepWorkCompleted, "ended_at", Time),
+    (EntityType::DeepWork, Kind::DeepWorkCompleted, "ended_at", SignTime),
     (EntityType::DeepWork, Kind::DeepWorkCompleted, "by", Payload("by")),
     (EntityType::DeepWork, Kind::DeepWorkExpired, "ended_at", Time),
     (EntityType::Constraint, Kind::ConstraintApplied, "text", Payload("text")),
@@ -381,24 +416,45 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             let named = event.payload.get(*member).and_then(Value::as_str).and_then(Timestamp::parse);
             named.map_or(event.timestamp, |named| named.min(event.timestamp)).to_string().into()
         }
-        TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
-            true => event.timestamp.to_string().into(),
-            false => return FactChange::Keep,
+        LatestSign => latest(entity, name, sign_time(event)),
+        LatestSignIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
+        LatestSignIf(..) => latest(entity, name, sign_time(event)),
+        SignTime => sign_time(event).to_string().into(),
+        SignTimeIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
+        SignTimeIf(..) => sign_time(event).to_string().into(),
+        PayloadOfLatest(member, time) => match event.payload.get(*member) {
+            Some(value) if entity.time(time) == Some(sign_time(event)) => short(value),
+            _ => return FactChange::Keep,
         },
+        LatestTime(member) => match event.payload.get(*member).and_then(Value::as_str).and_then(Timestamp::parse) {
+            Some(time) => latest(entity, name, time),
+            None => return FactChange::Keep,
+        },
+        Files => match event.payload.get("file").and_then(Value::as_str) {
+            Some(file) => {
+                let entry = format!("{} {file}", sign_time(event));
+                super::branch::append_capped(entity.facts.get(name), &entry, limits::FILES_KNOWN_MAX_COUNT)
+            }
+            None => return FactChange::Keep,
+        },
+        FilesFloor(list) => match displaced_file(entity, list).filter(|_| event.payload.contains_key("file")) {
+            Some(time) => latest(entity, name, time),
+            None => return FactChange::Keep,
+        },
+        RemoveIfReplied if is_found_in_a_file(event) => return FactChange::Keep,
+        RemoveIfReplied => return FactChange::Remove,
         ValueOf(fact) => match entity.facts.get(*fact) {
             Some(value) => value.clone(),
             None => return FactChange::Remove,
         },
-        TimePlusMinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
-            true => plus_minutes(event.timestamp, event).to_string().into(),
-            false => return FactChange::Keep,
-        },
+        SignTimePlusMinutesIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
+        SignTimePlusMinutesIf(..) => plus_minutes(sign_time(event), event).to_string().into(),
         PlusMinutes => match entity.time(name) {
             Some(before) => plus_minutes(before, event).to_string().into(),
             None => return FactChange::Keep,
         },
-        AtMostTime => match entity.time(name) {
-            Some(before) => before.min(event.timestamp).to_string().into(),
+        AtMostSignTime => match entity.time(name) {
+            Some(before) => before.min(sign_time(event)).to_string().into(),
             None => return FactChange::Keep,
         },
         TimePlusSeconds(member) => after(event, member).to_string().into(),
@@ -413,7 +469,7 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         },
         DutyBrokenAt => match (entity.text("duty"), duty(entity, event)) {
             (Some("broken"), Some("broken")) => return FactChange::Keep,
-            (_, Some("broken")) => event.timestamp.to_string().into(),
+            (_, Some("broken")) => sign_time(event).to_string().into(),
             _ => return FactChange::Remove,
         },
         Actor => event.actor.clone().into(),
@@ -433,6 +489,35 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         },
         LastIds => super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
     })
+}
+
+fn has_text(event: &Event, member: &str, value: &str) -> bool {
+    event.payload.get(member).and_then(Value::as_str) == Some(value)
+}
+
+/// Whether the watchdog found a sign of life in a file, so that the agent got no reply.
+fn is_found_in_a_file(event: &Event) -> bool {
+    event.payload.contains_key("at")
+}
+
+/// When a sign of life was given: for one that was found in a file, the time in the file's name, which can be slightly
+/// ahead of the event; else the event's time.
+fn sign_time(event: &Event) -> Timestamp {
+    let at = event.payload.get("at").and_then(Value::as_str).and_then(Timestamp::parse);
+    let latest = Timestamp(event.timestamp.0.saturating_add(limits::ID_AHEAD_MAX_SECONDS));
+    at.map_or(event.timestamp, |at| at.min(latest))
+}
+
+/// The later of a fact and a time.
+fn latest(entity: &Entity, name: &str, time: Timestamp) -> Value {
+    entity.time(name).map_or(time, |known| known.max(time)).to_string().into()
+}
+
+/// The time of the file that the next one displaces from a full list.
+fn displaced_file(entity: &Entity, list: &str) -> Option<Timestamp> {
+    let files = entity.facts.get(list)?.as_array()?;
+    let first = files.first().filter(|_| files.len() >= limits::FILES_KNOWN_MAX_COUNT)?;
+    Timestamp::parse(first.as_str()?.split(' ').next()?)
 }
 
 /// The event's time plus the seconds in a member of its payload.
@@ -482,7 +567,17 @@ fn content(entity: &Entity, event: &Event) -> Digest {
 fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
     let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
     let before = agent.text("duty");
+    let since_declared = |time: Option<Timestamp>| time > agent.time("_declared_at");
     match event.event_type.known()? {
+        // A log that was found in a file and is not newer than the declaration has nothing to do with it.
+        Kind::ActivityLogged if is_found_in_a_file(event) && !since_declared(Some(sign_time(event))) => {
+            before.and_then(known_duty)
+        }
+        // The log that closes it is older than the file that declared it.
+        Kind::DeepWorkCompleted if text("by") == Some("earlier_log") => match before.and_then(known_duty) {
+            None if since_declared(agent.time("last_introspection_at")) => None,
+            duty => duty.or(Some("due")),
+        },
         // The log that ended deep work was its closing log and has been taken into account.
         Kind::DeepWorkCompleted if text("by") == Some("log") => before.and_then(known_duty),
         // Consecutive declarations count as one deep work.

@@ -300,6 +300,18 @@ views! {
         has_lost_claim: flag = "_lost_claim",
         /// The anomaly for which recovery was given up.
         gave_up_on: text = "_gave_up",
+        stopped_at: time = "_stopped_at",
+        /// Its latest files of each sort, as `TIME NAME`. Files whose time is not after the floor are older than these,
+        /// and files that are not after `files_since` never counted.
+        files_since: time = "_files_since",
+        logs: texts = "_logs",
+        logs_floor: time = "_logs_floor",
+        checkpoints: texts = "_checkpoints",
+        checkpoints_floor: time = "_checkpoints_floor",
+        declarations: texts = "_declarations",
+        declarations_floor: time = "_declarations_floor",
+        /// When it last declared deep work.
+        declared_at: time = "_declared_at",
     }
 
     /// A declared time of quiet work.
@@ -312,6 +324,10 @@ views! {
         extensions: count = "extensions",
         started_at: time = "started_at",
         ended_at: time = "ended_at",
+        /// The name of its file.
+        file: text = "_file",
+        /// The time in that name, if the declaration was found in a file, not made by a command.
+        found_at: time = "_found_at",
     }
 
     /// A goal that is worked on in rounds.

@@ -16,6 +16,9 @@ use crate::base::{Error, Reason, Result};
 
 const DIR_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What others may do with new files in a tree that is not private is up to the umask.
+const SHARED_DIR_MODE: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+const SHARED_FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// Write permission for group or others, which nothing in a vault may have.
 const OTHERS_WRITE: u32 = 0o022;
 /// In a directory with this bit, only the owner of a file can rename or remove it.
@@ -66,22 +69,62 @@ impl Entry {
 pub struct Dir {
     fd: OwnedFd,
     path: PathBuf,
+    /// Whether new files in it are for this user alone.
+    privacy: Privacy,
+}
+
+/// Whom new files are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Privacy {
+    Private,
+    /// For whoever the umask lets in: the tree belongs to others, too.
+    Shared,
 }
 
 impl Dir {
     /// Opens a directory by its path, following symbolic links: the path is the caller's choice.
     pub fn open_root(path: &Path) -> Result<Option<Dir>> {
         match sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => Ok(Some(Dir { fd, path: path.to_owned() })),
+            Ok(fd) => Ok(Some(Dir { fd, path: path.to_owned(), privacy: Privacy::Private })),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(e) => Err(failed("open", path, e)),
         }
     }
 
+    /// The same for a tree in which new files are not private.
+    pub fn open_shared_root(path: &Path) -> Result<Option<Dir>> {
+        Ok(Dir::open_root(path)?.map(|root| Dir { privacy: Privacy::Shared, ..root }))
+    }
+
     /// Opens a directory in this one.
     pub fn dir(&self, name: &str) -> Result<Option<Dir>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(self.openat(name, flags)?.map(|fd| Dir { fd, path: self.path.join(name) }))
+        Ok(self.openat(name, flags)?.map(|fd| Dir { fd, path: self.path.join(name), privacy: self.privacy }))
+    }
+
+    /// Opens a directory by its path in this one.
+    pub fn dir_at(&self, path: &str) -> Result<Option<Dir>> {
+        let mut names = path.split('/');
+        let mut found = self.dir(names.next().unwrap_or_default())?;
+        for name in names {
+            found = match found {
+                Some(dir) => dir.dir(name)?,
+                None => return Ok(None),
+            };
+        }
+        Ok(found)
+    }
+
+    /// Opens the directory of a file that is named by its path in this one. Returns also the file's name there.
+    pub fn dir_of<'a>(&self, path: &'a str) -> Result<Option<(Dir, &'a str)>> {
+        let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
+        Ok(self.dir_at(dir)?.map(|dir| (dir, name)))
+    }
+
+    /// Its device, and its number there.
+    pub fn number(&self) -> Result<String> {
+        let stat = sys::fstat(&self.fd).map_err(|e| failed("stat", &self.path, e))?;
+        Ok(number_of(&stat))
     }
 
     /// Moves a file to another directory.
@@ -91,7 +134,8 @@ impl Dir {
 
     /// Opens a directory in this one, creating it if it is missing. Returns whether it was created.
     pub fn make_dir(&self, name: &str) -> Result<(Dir, bool)> {
-        let made = match sys::mkdirat(&self.fd, name, DIR_MODE) {
+        let mode = if self.privacy == Privacy::Private { DIR_MODE } else { SHARED_DIR_MODE };
+        let made = match sys::mkdirat(&self.fd, name, mode) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(e) => return Err(failed("create", &self.path.join(name), e)),
@@ -146,7 +190,8 @@ impl Dir {
 
     fn openat(&self, name: &str, flags: OFlags) -> Result<Option<OwnedFd>> {
         let path = || self.path.join(name);
-        match sys::openat(&self.fd, name, flags, FILE_MODE) {
+        let mode = if self.privacy == Privacy::Private { FILE_MODE } else { SHARED_FILE_MODE };
+        match sys::openat(&self.fd, name, flags, mode) {
             Ok(fd) => Ok(Some(fd)),
             Err(Errno::NOENT) => Ok(None),
             Err(e @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => {
@@ -177,7 +222,7 @@ impl Dir {
                 file_type: FileType::from_raw_mode(stat.st_mode),
                 uid: stat.st_uid,
                 has_other_names: stat.st_nlink > 1,
-                number: format!("{}:{}", stat.st_dev, stat.st_ino),
+                number: number_of(&stat),
                 changed_ns: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
             })),
             Err(Errno::NOENT) => Ok(None),
@@ -337,12 +382,7 @@ impl Dir {
             if name == "." || name == ".." || is_left_out(name) {
                 continue;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map(|stat| FileType::from_raw_mode(stat.st_mode))
-                    .map_err(|e| failed("stat", &self.path.join(name), e))?,
-                known => known,
-            };
+            let kind = self.type_of(name, entry.file_type())?;
             if kind == FileType::Symlink {
                 return Err(Error::refused(
                     Reason::Symlink,
@@ -353,6 +393,30 @@ impl Dir {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// The names in this directory, sorted, each with its type. Names that are not UTF-8 are skipped.
+    pub fn list_types(&self) -> Result<Vec<(String, FileType)>> {
+        let mut names = Vec::new();
+        for entry in sys::Dir::read_from(&self.fd).map_err(|e| failed("read", &self.path, e))? {
+            let entry = entry.map_err(|e| failed("read", &self.path, e))?;
+            let Some(name) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) else {
+                continue;
+            };
+            names.push((name.to_owned(), self.type_of(name, entry.file_type())?));
+        }
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(names)
+    }
+
+    /// The type of an entry that was listed with this type.
+    fn type_of(&self, name: &str, listed: FileType) -> Result<FileType> {
+        match listed {
+            FileType::Unknown => sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|stat| FileType::from_raw_mode(stat.st_mode))
+                .map_err(|e| failed("stat", &self.path.join(name), e)),
+            known => Ok(known),
+        }
     }
 
     /// Makes the names in this directory durable.
@@ -420,6 +484,10 @@ impl Dir {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn number_of(stat: &sys::Stat) -> String {
+    format!("{}:{}", stat.st_dev, stat.st_ino)
 }
 
 fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {

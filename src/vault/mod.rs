@@ -69,7 +69,9 @@ use crate::policy::settings::{self, Regime, Setting};
 use crate::state::State;
 use config::{Config, SettingsEdit};
 
-pub use agents::{AgentDir, DeclarationEnd, LogFile};
+pub use agents::{
+    AgentDir, DeclarationEnd, FileFault, FileName, FileSort, FoundFile, Look, Looked, Looks, WorksTree, open_path,
+};
 pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, check_size, hash_content, read_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};

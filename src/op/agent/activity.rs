@@ -2,12 +2,15 @@
 
 use serde_json::json;
 
-use super::{beat_for_held, current_id, dir_of, lost_claims, me, one_line, open_work, request_about, subject};
+use super::{
+    beat_for_held, current_id, declared_path, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
+    subject, zone_of,
+};
 use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::vault::DeclarationEnd;
+use crate::vault::{DeclarationEnd, FileSort};
 
 /// The longest title or reason.
 const LINE_MAX_CHARS: usize = 400;
@@ -58,7 +61,14 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
     let (work, lost) = (open_work(&tx, &agent), lost_claims(&tx, &agent));
-    let payload = json!({"heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency});
+    let known = known_files(&tx, &agent, zone_of(ctx, &config));
+    // The event names the file, so that the watchdog does not count it again. A file that is there already is the agent's
+    // own, and counts by itself.
+    let path = dir.free_path(FileSort::Log, &id, &|_| false)?;
+    let payload = json!({
+        "heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency, "file": path,
+        "since": known.legacy_since(FileSort::Log).map(|since| since.to_string()),
+    });
     let asked = tx.ask(request_about(ctx, Kind::ActivityLogged, &agent, payload))?;
     if let Some(work) = &work {
         let by = json!({"agent_id": name.as_str(), "by": "log"});
@@ -72,11 +82,16 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     header += &format!("created_at: {}\n", ctx.now.timestamp());
     header += &title.map(|title| format!("title: {title}\n")).unwrap_or_default();
     let body = if text.is_empty() { String::new() } else { format!("\n{}\n", text.trim_end()) };
-    let file = dir.put_activity(&id, &format!("{header}---\n{body}"));
-    let file =
-        file.map_err(|e| warnings.push(format!("the log is recorded, but its file could not be written: {e}"))).ok();
-    if let Some(declared) = work.as_ref().and_then(|work| work.as_deep_work().heartbeat_id())
-        && let Err(error) = dir.end_declaration(declared, DeclarationEnd::Completed)
+    let written = dir.put_file(&path, &format!("{header}---\n{body}"));
+    let file = match written {
+        Ok(()) => path.rsplit('/').next().map(str::to_owned),
+        Err(e) => {
+            warnings.push(format!("the log is recorded, but its file could not be written: {e}"));
+            None
+        }
+    };
+    if let Some(declared) = work.as_ref().and_then(|work| declared_path(&dir, work))
+        && let Err(error) = dir.end_declaration(&declared, DeclarationEnd::Completed)
     {
         warnings.push(format!("the deep work is completed, but its file could not be renamed: {error}"));
     }

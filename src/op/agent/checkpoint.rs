@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{
-    beat_for_held, current_id, dir_of, lost_claims, me, one_line, open_work, request_about, seconds_between, subject,
+    beat_for_held, current_id, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
+    seconds_between, subject, zone_of,
 };
 use crate::base::{Error, HeartbeatId, Result, limits, text};
 use crate::event::Kind;
@@ -11,6 +12,7 @@ use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::policy::mission::{self, MissionFile, NONE};
 use crate::policy::settings::Setting;
+use crate::vault::FileSort;
 
 /// The longest checkpoint.
 const TEXT_MAX_CHARS: usize = 400;
@@ -51,19 +53,21 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     let agent = subject(&name);
     let before = tx.state().entity(&agent).map(|agent| agent.into_owned());
     let lost = lost_claims(&tx, &agent);
-    let asked = tx.ask(request_about(
-        ctx,
-        Kind::CheckpointRecorded,
-        &agent,
-        json!({"heartbeat_id": id.as_str(), "text": activity}),
-    ))?;
+    let known = known_files(&tx, &agent, zone_of(ctx, &config));
+    // One that counts already is replaced, as it always was; one that the agent wrote itself is not.
+    let path = dir.free_path(FileSort::Checkpoint, &id, &|path| known.has_path(FileSort::Checkpoint, path))?;
+    let payload = json!({
+        "heartbeat_id": id.as_str(), "text": activity, "file": path,
+        "since": known.legacy_since(FileSort::Checkpoint).map(|since| since.to_string()),
+    });
+    let asked = tx.ask(request_about(ctx, Kind::CheckpointRecorded, &agent, payload))?;
     beat_for_held(ctx, &mut tx)?;
     let no_deep_work = open_work(&tx, &agent).is_none();
     // A block that is too long is refused before anything is recorded.
     let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
     let mut warnings = tx.commit(asked.id)?.warnings;
     warnings.extend(id_warning);
-    if let Err(error) = dir.put_checkpoint(&id, &activity) {
+    if let Err(error) = dir.replace_file(&path, &format!("{activity}\n")) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
     }
     if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block)) {

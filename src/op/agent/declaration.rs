@@ -31,6 +31,8 @@ impl Wording {
 const MODE: [&str; 2] = ["type", "制限タイプ"];
 const ACTIVITY: [&str; 2] = ["activity", "活動予定内容"];
 const MINUTES: [&str; 2] = ["minutes", "予定時間"];
+/// The activity of a declaration that does not state it.
+const UNSTATED: &str = "not stated";
 
 impl Declaration {
     /// The text of the file.
@@ -46,16 +48,18 @@ impl Declaration {
 
     /// Parses either form.
     pub fn read(text: &str) -> Result<Declaration, String> {
+        let lines = || text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', ' ']));
         let find = |names: [&str; 2]| {
-            text.lines().find_map(|line| {
-                let line = line.trim().trim_start_matches(['-', '*', '#', ' ']);
+            lines().find_map(|line| {
                 let (name, value) = line.split_once([':', '：'])?;
                 names.contains(&name.trim()).then(|| value.trim().to_owned()).filter(|value| !value.is_empty())
             })
         };
+        let is_header = |line: &str| [MODE, ACTIVITY, MINUTES].concat().iter().any(|name| line.starts_with(name));
+        let first_words = || lines().find(|line| !line.is_empty() && !is_header(line)).map(str::to_owned);
         let mode = find(MODE).ok_or("missing type")?;
         let mode = DeepWorkMode::parse(&mode.to_ascii_lowercase()).ok_or("unknown type; one of flexible, strict")?;
-        let activity = find(ACTIVITY).ok_or("missing activity")?;
+        let activity = find(ACTIVITY).or_else(first_words).unwrap_or_else(|| UNSTATED.to_owned());
         let minutes = match find(MINUTES) {
             None => None,
             Some(text) => {
@@ -98,9 +102,12 @@ mod tests {
         let read = Declaration::read("# 深い作業\n- 制限タイプ： strict\n- 活動予定内容： 調査\n- 予定時間： 2時間\n")
             .unwrap();
         assert_eq!((read.mode, read.minutes), (DeepWorkMode::Strict, Some(120)));
-        for bad in ["", "type: soft\nactivity: x\n", "type: strict\nactivity: x\n", "type: flexible\n", "\0\0\0"] {
+        for bad in ["", "type: soft\nactivity: x\n", "type: strict\nactivity: x\n", "\0\0\0"] {
             assert!(Declaration::read(bad).is_err(), "{bad:?}");
         }
+        let activity = |text: &str| Declaration::read(text).expect("a declaration").activity;
+        assert_eq!(activity("type: flexible\n"), UNSTATED);
+        assert_eq!(activity("制限タイプ: flexible\n原因の調査\n"), "原因の調査");
         assert!(Declaration::read("type: strict\nactivity: x\nminutes: soon\n").is_err());
     }
 }

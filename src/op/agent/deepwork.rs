@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Declaration, Wording, current_id, dir_of, me, one_line, open_work, request_about, subject};
+use super::{Declaration, Wording, current_id, declared_path, dir_of, me, one_line, open_work, request_about, subject};
 use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp, text};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -12,7 +12,7 @@ use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeclaredDeepWork, DeepWorkMode};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::{AgentDir, DeclarationEnd};
+use crate::vault::{AgentDir, DeclarationEnd, FileSort};
 
 /// The longest activity.
 const TEXT_MAX_CHARS: usize = 400;
@@ -63,9 +63,12 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
         tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &before.subject, by))?;
     }
     let mode = if request.strict_minutes.is_some() { DeepWorkMode::Strict } else { DeepWorkMode::Flexible };
+    let old = before.as_ref().and_then(|before| declared_path(&dir, before));
+    // The file of the deep work before is renamed first; one that the agent wrote itself is not replaced.
+    let path = dir.free_path(FileSort::Declaration, &id, &|path| old.as_deref() == Some(path))?;
     let payload = json!({
         "agent_id": name.as_str(), "heartbeat_id": id.as_str(), "mode": mode.as_str(), "activity": activity,
-        "minutes": request.strict_minutes,
+        "minutes": request.strict_minutes, "file": path,
     });
     // A declaration requires an active agent, and this may be the agent's first command.
     if tx.state().phase_of(&agent) != crate::machine::Phase::Active {
@@ -75,9 +78,8 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let recorded = tx.finish(&[asked])?;
     let mut warnings: Vec<String> = id_warning.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
-    let old = before.as_ref().and_then(|before| before.as_deep_work().heartbeat_id());
-    let written = old.map_or(Ok(()), |old| dir.end_declaration(old, DeclarationEnd::Completed));
-    if let Err(error) = written.and_then(|()| dir.declare(&id, &declared.write(Wording::of_dir(&dir)))) {
+    let written = old.map_or(Ok(()), |old| dir.end_declaration(&old, DeclarationEnd::Completed));
+    if let Err(error) = written.and_then(|()| dir.put_file(&path, &declared.write(Wording::of_dir(&dir)))) {
         warnings.push(format!("the declaration is recorded, but its file could not be written: {error}"));
     }
     Ok(outcome(recorded, Some(id), warnings))
@@ -109,7 +111,7 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
-        dir.end_declaration(work.as_deep_work().heartbeat_id().unwrap_or_default(), end)
+        declared_path(dir, work).map_or(Ok(()), |path| dir.end_declaration(&path, end))
     };
     on_open(ctx, Kind::DeepWorkCompleted, ask, write)
 }
@@ -150,10 +152,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             activity: work.as_deep_work().activity().unwrap_or_default().to_owned(),
             minutes: Some(work.as_deep_work().minutes() + minutes),
         };
-        match work.as_deep_work().heartbeat_id().and_then(HeartbeatId::parse) {
-            Some(id) => dir.declare(&id, &declared.write(Wording::of_dir(dir))),
-            None => Ok(()),
-        }
+        declared_path(dir, work).map_or(Ok(()), |path| dir.put_file(&path, &declared.write(Wording::of_dir(dir))))
     };
     on_open(ctx, Kind::DeepWorkExtended, ask, write)
 }

@@ -6,13 +6,12 @@ mod activity;
 mod checkpoint;
 mod declaration;
 mod deepwork;
-
-use std::path::PathBuf;
+mod files;
 
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
+use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp, Zone};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
@@ -20,7 +19,7 @@ use crate::policy::liveness::Thresholds;
 use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
-use crate::vault::{AgentDir, Vault};
+use crate::vault::AgentDir;
 
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
@@ -29,6 +28,10 @@ pub use deepwork::{
     DeepWorkOutcome, DeepWorkStatusOutcome, ExtendRequest, MigrateOutcome, StartDeepWorkRequest, complete, extend,
     migrate, start, status,
 };
+pub(super) use files::{KnownFiles, dir_of, in_works, works_of, zone_of};
+
+/// The agent to act as if none is named.
+pub const DEFAULT_AGENT: &str = "main";
 
 /// The name of the acting agent.
 fn me(ctx: &Context) -> Result<EntityId> {
@@ -39,45 +42,14 @@ fn subject(name: &EntityId) -> Subject {
     Subject::new(EntityType::Agent, name.clone())
 }
 
-/// The directory of an agent, created if needed: in the works tree if there is one, else in the vault.
-pub(super) fn dir_of(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<AgentDir> {
-    match works_of(ctx, vault, config) {
-        Some(works) => AgentDir::in_works(&works, name),
-        None => vault.agent_dir(name),
-    }
-}
-
-/// The directory of an agent if it exists; creates nothing.
-pub(super) fn existing_dir(
-    ctx: &Context,
-    vault: &Vault,
-    config: &Settings,
-    name: &EntityId,
-) -> Result<Option<AgentDir>> {
-    match works_of(ctx, vault, config) {
-        Some(works) => AgentDir::there_in_works(&works, name),
-        None => vault.agent_dir_there(name),
-    }
-}
-
-fn works_of(ctx: &Context, vault: &Vault, config: &Settings) -> Option<PathBuf> {
-    let configured = Some(config.text(Setting::LivenessWorksDir)).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    ctx.host.works.clone().or(configured).map(|works| vault.path().join(works))
-}
-
-/// The UTC offset of heartbeat ids, in seconds.
-pub(super) fn offset(ctx: &Context, config: &Settings) -> i64 {
-    if config.text(Setting::LivenessTimezone) == "local" { ctx.host.utc_offset_seconds } else { 0 }
-}
-
 /// The current heartbeat id; if there is no usable one, a new one and a warning that says why.
 fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
-    let offset = offset(ctx, config);
+    let zone = zone_of(ctx, config);
     let now = ctx.now.timestamp();
-    let fresh = || HeartbeatId::from_time(now, offset);
-    let ahead = now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64);
+    let fresh = || HeartbeatId::from_time(now, zone);
+    let ahead = Timestamp(now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64));
     Ok(match dir.current_id()? {
-        Some(Ok(id)) if id.at(offset).0 <= ahead => (id, None),
+        Some(Ok(id)) if id.time(zone, ahead) <= ahead => (id, None),
         Some(Ok(id)) => (fresh(), Some(format!("the current heartbeat id {id} is in the future; using a new one"))),
         Some(Err(text)) => {
             let shown = crate::base::text::cut(&text, 40);
@@ -93,9 +65,15 @@ fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(Heart
     })
 }
 
+/// The files of the acting agent that count already.
+fn known_files(tx: &Transaction<'_>, agent: &Subject, zone: Zone) -> KnownFiles {
+    KnownFiles::of_agent(tx.state().entity(agent).as_deref(), zone, tx.now.timestamp())
+}
+
 /// The liveness limits of an agent.
 pub(super) fn thresholds(config: &Settings) -> Thresholds {
     Thresholds {
+        never_seen_warn: config.count(Setting::NeverSeenWarnSeconds),
         never_seen: config.count(Setting::NeverSeenSeconds),
         inactive_warn: config.count(Setting::InactiveWarnSeconds),
         inactive_error: config.count(Setting::InactiveErrorSeconds),
@@ -103,7 +81,6 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
         introspection_warn: config.count(Setting::IntrospectionWarnSeconds),
         introspection_error: config.count(Setting::IntrospectionErrorSeconds),
         deepwork_checkpoint: config.count(Setting::DeepworkCheckpointSeconds),
-        clock_skew: config.count(Setting::ClockSkewSeconds),
     }
 }
 
@@ -142,6 +119,13 @@ fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
     let agent = tx.state().entity(agent)?;
     let work = agent.as_agent().deep_work()?;
     tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
+}
+
+/// The path of the file in which a deep work was declared.
+pub(super) fn declared_path(dir: &AgentDir, work: &Entity) -> Option<String> {
+    let work = work.as_deep_work();
+    // Version 0.1 did not record it.
+    work.file().map(str::to_owned).or_else(|| work.heartbeat_id().map(|id| dir.declaration_path(id)))
 }
 
 /// Checks that a text is one line, not empty and not too long.

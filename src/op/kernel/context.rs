@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::transaction::FindFollowUp;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject};
+use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject, Timestamp};
 use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
@@ -159,8 +159,8 @@ pub struct Host {
     pub ssh_dir: Option<PathBuf>,
     /// Where temporary files are made.
     pub temp_dir: PathBuf,
-    /// How far local time is ahead of UTC.
-    pub utc_offset_seconds: i64,
+    /// How many seconds local time is ahead of UTC at a time.
+    pub local_offset: fn(Timestamp) -> i64,
     /// The functions that find follow-ups of a commit.
     pub find_follow_ups: &'static [FindFollowUp],
 }

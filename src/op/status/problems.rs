@@ -208,7 +208,8 @@ impl Finder<'_> {
             let name = entity.as_ref().map_or_else(|| finding.subject.to_string(), |entity| entity.name());
             let about = finding.subject.id().to_owned();
             let remedy = Remedy { template: finding.code.remedy(), about };
-            self.add(ProblemKind::Anomaly, since, name, finding.code.to_string(), remedy);
+            let detail = finding.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+            self.add(ProblemKind::Anomaly, since, name, format!("{}{detail}", finding.code), remedy);
         }
     }
 

@@ -1,25 +1,20 @@
-//! The agents' part of a tick: their files, their recorded signs of life, their next heartbeat id.
+//! The agents' part of a tick: records what their files say, and judges their signs of life.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::TickRun;
+use super::files::{AgentFiles, Sign, SignFile};
 use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
-use crate::op::agent::{self, Declaration};
-use crate::op::kernel::{Mode, Transaction};
+use crate::op::agent::{self, Declaration, KnownFiles};
+use crate::op::kernel::Transaction;
 use crate::policy::code::Code;
-use crate::policy::liveness::{self, AudibleTime, Level, SignsOfLife};
+use crate::policy::liveness::{self, AudibleTime, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
-use crate::policy::settings::{Setting, Settings};
+use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::{AgentDir, DeclarationEnd, LogFile};
-
-/// The longest activity that a declaration may have.
-const DECLARED_MAX_CHARS: usize = 400;
-
-/// The newest activity log and the newest introspection among the files.
-type NewestLogs = (Option<LogFile>, Option<LogFile>);
+use crate::vault::DeclarationEnd;
 
 /// An agent that the watchdog checks.
 #[derive(Debug)]
@@ -32,50 +27,34 @@ pub struct WatchedAgent {
 /// The tasks that are held and the sessions that are open, once what is due is settled.
 type Busy<'a> = (&'a [Entity], &'a [Entity]);
 
-/// Checks every active agent and writes its next heartbeat id.
-pub fn check_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, busy: Busy<'_>) -> Result<Vec<WatchedAgent>> {
+/// Judges every active agent.
+pub fn judge_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, busy: Busy<'_>) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
     let activity = ProjectActivity::read(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        check_one(tick, tx, agent, busy, &activity)?;
+        judge(tick, tx, agent, busy, &activity)?;
         let known = agent.as_agent().anomalies().into_iter().flatten();
         watched.push(WatchedAgent {
             subject: agent.subject.clone(),
             anomalies: known.map(|(code, _)| code.clone()).collect(),
         });
     }
-    if agents.is_empty() && tick.mode == Mode::Write {
-        // The first agent finds an id.
-        let main = EntityId::parse("main").expect("a plain word");
-        let dir = agent::dir_of(tick.ctx, tick.vault, &tx.config, &main)?;
-        dir.put_current_id(&tick.heartbeat_id)?;
-    }
     Ok(watched)
 }
 
-fn check_one(
+fn judge(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
     (held, seated): Busy<'_>,
     activity: &ProjectActivity,
 ) -> Result<()> {
-    let name = EntityId::parse(agent.subject.id())?;
-    let config = tx.config.for_agent(name.as_str());
-    let offset = agent::offset(tick.ctx, &config);
-    // A dry run creates no directory, and nobody waits for an agent that only recorded something once.
-    let creates = tick.mode == Mode::Write && SignsOfLife::of_agent(tx.state(), agent, held, seated).expected;
-    let dir = match creates {
-        false => or_warn(tick, agent, agent::existing_dir(tick.ctx, tick.vault, &config, &name)).flatten(),
-        true => or_warn(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
-    };
-    let writable = dir.as_ref().filter(|_| tick.mode == Mode::Write);
-    // Searched once: the directory has every log ever written.
-    let logs = dir.as_ref().and_then(|dir| or_warn(tick, agent, dir.newest_logs())).unwrap_or_default();
-    if let Some(dir) = writable {
-        let taken = record_files(tick, tx, agent, (dir, &logs), &config);
-        or_warn(tick, agent, taken);
+    let config = tx.config.for_agent(agent.subject.id());
+    // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
+    let from = activity.active_since(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
+    if from.is_some() {
+        expire(tick, tx, &agent.subject, None)?;
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
@@ -85,175 +64,222 @@ fn check_one(
     if let Some(work) = &mut signs.deep_work {
         work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(max))));
     }
-    if let Some(dir) = &dir {
-        let seen = apply_files(tick, agent, (dir, &logs), offset, &mut signs);
-        or_warn(tick, agent, seen);
-    }
-    let limits = agent::thresholds(&config);
-    // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
-    let from = activity.active_since(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
-    let found = match from {
-        Some(from) => liveness::findings(&signs, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
+    let mut found = match from {
+        Some(from) => {
+            let audible = AudibleTime::since(tx.state(), from);
+            liveness::findings(&signs, &agent::thresholds(&config), tick.now, &audible)
+        }
         None => Vec::new(),
     };
-    if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
-        expire(tick, tx, agent, writable)?;
-    }
+    let in_files = tick.in_works.contains(agent.subject.id());
+    found.iter_mut().for_each(|finding| finding.in_files = in_files);
+    let expired = tick.expired.iter().filter(|finding| finding.subject == agent.subject && from.is_some()).cloned();
+    let of_files = tick.files_findings.iter().filter(|finding| finding.subject == agent.subject).cloned();
+    found.extend(expired.chain(of_files));
     tick.findings.extend(found);
     tick.agents.push(signs);
-    if let Some(dir) = writable {
-        // In the agent's own time zone.
-        or_warn(tick, agent, dir.put_current_id(&HeartbeatId::from_time(tick.now, offset)));
-    }
     Ok(())
 }
 
-/// Turns an error about an agent's files into a warning. It stops neither the tick nor the rules: recorded events
-/// still count.
-fn or_warn<T>(tick: &mut TickRun<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
-    let warn = |error| tick.warnings.push(format!("ignored files of {}: {error}", agent.subject));
-    done.map_err(warn).ok()
+/// Records that the open strict deep work of an agent is past its time: before this time, or now.
+fn expire(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, agent: &Subject, before: Option<Timestamp>) -> Result<()> {
+    let Some(work) = open_work(tx, agent) else { return Ok(()) };
+    let Some(due) = tx.moment().due_of(&work) else { return Ok(()) };
+    if before.is_some_and(|before| before <= due.at) {
+        return Ok(());
+    }
+    let finding = Finding::new(
+        Code::DeepworkExpired,
+        agent.clone(),
+        Level::Error,
+        tick.now.0.saturating_sub(due.at.0).max(0) as u64,
+    );
+    let in_files = tick.in_works.contains(agent.id());
+    tick.expired.push(Finding { due_at: Some(due.at), in_files, ..finding });
+    tx.add(due.draft())?;
+    tick.rename(agent, &work, DeclarationEnd::Expired);
+    Ok(())
 }
 
-/// Records declarations and logs that exist only as files.
-fn record_files(
-    tick: &mut TickRun<'_>,
-    tx: &mut Transaction<'_>,
-    agent: &Entity,
-    (dir, logs): (&AgentDir, &NewestLogs),
-    config: &Settings,
-) -> Result<()> {
-    let offset = agent::offset(tick.ctx, config);
-    // The limits of a file are those of the command.
-    let max = config.count(Setting::StrictMaxMinutes);
-    let fits = |declared: &Declaration| {
-        declared.minutes.is_none_or(|minutes| minutes <= max) && declared.activity.chars().count() <= DECLARED_MAX_CHARS
-    };
-    let open = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
-    let open = open.and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
-    // The agent's earlier deep works are searched only if the file does not belong to the open one.
-    let ended_work = |name: &str| {
-        let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
-        works.into_iter().find(|work| work.as_deep_work().heartbeat_id() == Some(name))
-    };
-    let mut fresh = Vec::new();
-    for (name, text) in dir.declarations()? {
-        if open.as_deref() == Some(name.as_str()) {
-            continue;
+fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
+    let work = tx.state().entity(agent)?.as_agent().deep_work()?;
+    tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
+}
+
+/// Records what the files of an agent say.
+pub fn take_in(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, files: &mut AgentFiles) -> Result<()> {
+    let agent = Subject::new(EntityType::Agent, files.name.clone());
+    let mut taker = Taker { agent, files, is_first: true };
+    taker.take(tick, tx)
+}
+
+struct Taker<'a> {
+    agent: Subject,
+    files: &'a mut AgentFiles,
+    /// Whether the next event is the first one, which says up to which time files do not count.
+    is_first: bool,
+}
+
+impl Taker<'_> {
+    fn take(&mut self, tick: &mut TickRun<'_>, tx: &mut Transaction<'_>) -> Result<()> {
+        let mut signs = std::mem::take(&mut self.files.signs);
+        let entity = tx.state().entity(&self.agent).map(|agent| agent.into_owned());
+        // Some may have been recorded since the look.
+        let known = KnownFiles::of_agent(entity.as_ref(), self.files.zone, tick.now);
+        signs.retain(|sign| is_edit(sign) || !known.has(sign.sort(), &sign.path, sign.at));
+        if known.since.is_some() {
+            self.files.since = None;
         }
-        if let Some(work) = ended_work(&name) {
-            let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
-            dir.end_declaration(&name, end)?;
-            continue;
+        let phase = entity.as_ref().map_or(Phase::Absent, |agent| agent.phase);
+        if phase != Phase::Active {
+            let stopped_at = entity.as_ref().and_then(|agent| agent.as_agent().stopped_at());
+            // What an agent wrote before it stopped waits until it is started again.
+            let (newer, older): (Vec<_>, Vec<_>) = signs.into_iter().partition(|sign| Some(sign.at) > stopped_at);
+            older.iter().for_each(|sign| self.files.look.forget_dir_of(&sign.path));
+            signs = newer;
+            let Some(first) = signs.first() else { return Ok(()) };
+            let payload = json!({"announced": true, "at": first.at.to_string()});
+            tick.record(tx, Kind::AgentStarted, &self.agent, payload)?;
         }
-        match (HeartbeatId::parse(&name), Declaration::read(&text)) {
-            (Some(id), Ok(declared)) if fits(&declared) => fresh.push((id, declared)),
-            _ => {
-                dir.end_declaration(&name, DeclarationEnd::Malformed)?;
-                tick.report(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
+        for sign in signs {
+            if open_work(tx, &self.agent).is_some_and(|work| !self.is_gone(&work.subject)) {
+                expire(tick, tx, &self.agent, Some(sign.at))?;
             }
+            self.record(tick, tx, sign)?;
+        }
+        self.end_gone(tick, tx)
+    }
+
+    /// The members that every event of a file has.
+    fn payload(&mut self, sign: &SignFile, mut payload: Value) -> Value {
+        payload["heartbeat_id"] = sign.id.as_str().into();
+        payload["file"] = sign.path.as_str().into();
+        payload["at"] = sign.at.to_string().into();
+        if let Some(since) = self.files.since.filter(|_| std::mem::replace(&mut self.is_first, false)) {
+            payload["since"] = since.to_string().into();
+        }
+        payload
+    }
+
+    fn record(&mut self, tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, sign: SignFile) -> Result<()> {
+        match sign.sign.clone() {
+            Sign::Checkpoint { text } => {
+                let payload = self.payload(&sign, json!({"text": text}));
+                tick.record(tx, Kind::CheckpointRecorded, &self.agent, payload)
+            }
+            Sign::Log { kind, title, emergency } => {
+                let payload = json!({"kind": kind, "title": title, "emergency": emergency});
+                let payload = self.payload(&sign, payload);
+                let open = open_work(tx, &self.agent);
+                tick.record(tx, Kind::ActivityLogged, &self.agent, payload)?;
+                match open.filter(|work| work.as_deep_work().started_at() < Some(sign.at)) {
+                    Some(work) => self.complete(tick, tx, &work, "log", sign.at),
+                    None => Ok(()),
+                }
+            }
+            Sign::Declaration { declared, end, is_edit } => self.declare(tick, tx, &sign, (declared, end, is_edit)),
         }
     }
-    for (id, declared) in fresh {
-        let open = tx.state().entity(&agent.subject).and_then(|a| a.as_agent().deep_work());
-        if let Some(open) = open {
-            let by = json!({"agent_id": agent.subject.id(), "by": "declaration"});
-            tick.record(tx, Kind::DeepWorkCompleted, &open, by)?;
+
+    fn complete(
+        &self,
+        tick: &mut TickRun<'_>,
+        tx: &mut Transaction<'_>,
+        work: &Entity,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<()> {
+        let payload = json!({"agent_id": self.agent.id(), "by": by, "at": at.to_string()});
+        tick.record(tx, Kind::DeepWorkCompleted, &work.subject, payload)?;
+        tick.rename(&self.agent, work, DeclarationEnd::Completed);
+        Ok(())
+    }
+
+    fn declare(
+        &mut self,
+        tick: &mut TickRun<'_>,
+        tx: &mut Transaction<'_>,
+        sign: &SignFile,
+        (declared, end, is_edit): (Declaration, Option<DeclarationEnd>, bool),
+    ) -> Result<()> {
+        let open = open_work(tx, &self.agent);
+        if let Some(open) = &open {
+            let open_file = open.as_deep_work().file().map(str::to_owned);
+            match is_edit {
+                // It ended since the look.
+                true if open_file.as_deref() != Some(&sign.path) => return Ok(()),
+                true => {
+                    let by = json!({"agent_id": self.agent.id(), "by": "declaration", "at": tick.now.to_string()});
+                    tick.record(tx, Kind::DeepWorkCompleted, &open.subject, by)?;
+                }
+                // A newer declaration is in force already.
+                false if open.as_deep_work().started_at() > Some(sign.at) => {
+                    self.files.renames.extend(end.is_none().then(|| (sign.path.clone(), DeclarationEnd::Completed)));
+                    return Ok(());
+                }
+                false => self.complete(tick, tx, open, "declaration", sign.at)?,
+            }
+        } else if is_edit {
+            return Ok(());
         }
         let payload = json!({
-            "agent_id": agent.subject.id(), "heartbeat_id": id.as_str(), "mode": declared.mode.as_str(),
-            "activity": declared.activity,
+            "agent_id": self.agent.id(), "mode": declared.mode.as_str(), "activity": declared.activity,
+            "minutes": declared.minutes,
         });
-        let mut payload = payload;
-        if let Some(minutes) = declared.minutes {
-            payload["minutes"] = minutes.into();
+        let payload = self.payload(sign, payload);
+        let subject = self.new_work(tick, tx, &sign.id)?;
+        tick.record(tx, Kind::DeepWorkStarted, &subject, payload)?;
+        let Some(work) = tx.state().entity(&subject).map(|work| work.into_owned()) else { return Ok(()) };
+        if self.newest_log(tick, tx) > Some(sign.at) {
+            return self.complete(tick, tx, &work, "earlier_log", tick.now);
         }
-        // The id names the file, unless it is too long or taken.
-        let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
+        if end.is_some() {
+            // It was declared and ended between two looks.
+            self.files.gone = Some((subject, None));
+        }
+        Ok(())
+    }
+
+    /// The time in the id of the newest log that is recorded.
+    fn newest_log(&self, tick: &TickRun<'_>, tx: &Transaction<'_>) -> Option<Timestamp> {
+        let agent = tx.state().entity(&self.agent)?;
+        let id = HeartbeatId::parse(agent.as_agent().last_activity_id()?)?;
+        Some(id.time(self.files.zone, tick.now))
+    }
+
+    /// The id names the file, unless it is too long or taken.
+    fn new_work(&self, tick: &TickRun<'_>, tx: &Transaction<'_>, id: &HeartbeatId) -> Result<Subject> {
+        let named = EntityId::parse(&format!("{}-{id}", self.agent.id())).ok();
         let named = named.map(|id| Subject::new(EntityType::DeepWork, id));
-        let subject = match named.filter(|named| tx.state().phase_of(named) == Phase::Absent) {
-            Some(named) => named,
+        match named.filter(|named| tx.state().phase_of(named) == Phase::Absent) {
+            Some(named) => Ok(named),
             None => {
                 let id = crate::op::random_ulid(tick.ctx.now)?.to_string();
-                Subject::new(EntityType::DeepWork, EntityId::parse(&id)?)
+                Ok(Subject::new(EntityType::DeepWork, EntityId::parse(&id)?))
             }
-        };
-        tick.record(tx, Kind::DeepWorkStarted, &subject, payload)?;
-    }
-    record_log_file(tick, tx, agent, (dir, logs), offset)
-}
-
-/// Records a log that exists only as a file. It ends a deep work and counts like any other log.
-fn record_log_file(
-    tick: &mut TickRun<'_>,
-    tx: &mut Transaction<'_>,
-    agent: &Entity,
-    (dir, logs): (&AgentDir, &NewestLogs),
-    offset: i64,
-) -> Result<()> {
-    let newest = logs.0.as_ref();
-    let named = agent.as_agent().last_activity_id().and_then(HeartbeatId::parse);
-    let Some(log) = newest.filter(|log| Some(&log.id) > named.as_ref() && log.id.at(offset) <= tick.now) else {
-        return Ok(());
-    };
-    // Only a log newer than the last recorded one counts.
-    if agent.as_agent().last_activity_at().is_some_and(|last| log.id.at(offset) <= last) {
-        return Ok(());
-    }
-    let kind = if log.introspection { "introspection" } else { "activity" };
-    let payload = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
-    let open = tx.state().entity(&agent.subject).and_then(|a| a.as_agent().deep_work());
-    tick.record(tx, Kind::ActivityLogged, &agent.subject, payload)?;
-    if let Some(open) = open {
-        let declared = tx.state().entity(&open).and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
-        tick.record(tx, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
-        dir.end_declaration(declared.as_deref().unwrap_or_default(), DeclarationEnd::Completed)?;
-    }
-    Ok(())
-}
-
-/// Takes checkpoint and log files into account, at the times in their ids.
-fn apply_files(
-    tick: &TickRun<'_>,
-    agent: &Entity,
-    (dir, logs): (&AgentDir, &NewestLogs),
-    offset: i64,
-    signs: &mut SignsOfLife,
-) -> Result<()> {
-    let mut newest: Vec<Timestamp> = Vec::new();
-    if let Some(id) = dir.newest_checkpoint()? {
-        let at = id.at(offset);
-        newest.push(at);
-        let named = agent.as_agent().last_checkpoint_id() == Some(id.as_str());
-        if !named && at <= tick.now {
-            signs.last_checkpoint = signs.last_checkpoint.max(Some(at));
         }
     }
-    if let Some(Ok(id)) = dir.current_id()? {
-        newest.push(id.at(offset));
+
+    /// Whether the agent renamed or deleted the file of the open deep work.
+    fn is_gone(&self, work: &Subject) -> bool {
+        self.files.gone.as_ref().is_some_and(|(gone, _)| gone == work)
     }
-    if let (Some(log), introspection) = logs {
-        newest.push(log.id.at(offset));
-        // A recorded log counts from its event, which is newer than its id.
-        let time_of = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
-        signs.last_activity = signs.last_activity.max(time_of(log));
-        signs.last_introspection = signs.last_introspection.max(introspection.as_ref().and_then(time_of));
+
+    /// Ends the open deep work if the agent renamed or deleted its file. That was in time, unless it is known that it was
+    /// not.
+    fn end_gone(&self, tick: &mut TickRun<'_>, tx: &mut Transaction<'_>) -> Result<()> {
+        let Some((gone, at)) = self.files.gone.clone() else { return Ok(()) };
+        let Some(work) = open_work(tx, &self.agent).filter(|work| work.subject == gone) else { return Ok(()) };
+        let until = tx.moment().due_of(&work).map(|due| due.at);
+        if until.is_some() && at > until {
+            return expire(tick, tx, &self.agent, None);
+        }
+        let at = at.or(until).unwrap_or(tick.now);
+        let payload = json!({"agent_id": self.agent.id(), "by": "file", "at": at.to_string()});
+        tick.record(tx, Kind::DeepWorkCompleted, &work.subject, payload)
     }
-    signs.newest_id = newest.into_iter().max();
-    Ok(())
 }
 
-/// Ends a strict deep work that is past its time, and marks its file as expired.
-fn expire(tick: &TickRun<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
-    let work = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
-    let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };
-    let declared = work.as_deep_work().heartbeat_id().map(str::to_owned);
-    let due = tx.moment().due_of(&work);
-    if let Some(due) = due.filter(|_| tick.mode == Mode::Write) {
-        tx.add(due.draft())?;
-    }
-    match (dir, declared) {
-        (Some(dir), Some(declared)) => dir.end_declaration(&declared, DeclarationEnd::Expired),
-        _ => Ok(()),
-    }
+fn is_edit(sign: &SignFile) -> bool {
+    matches!(sign.sign, Sign::Declaration { is_edit: true, .. })
 }

@@ -1,6 +1,7 @@
 //! Hooks of the watchdog. They run after the lock is released.
 
 use super::{WatchdogOutcome, WatchedAgent};
+use crate::base::text;
 use crate::op::Context;
 use crate::op::hook::{self, HookInput};
 use crate::policy::code::Code;
@@ -16,11 +17,44 @@ pub struct HookCall {
     /// The lines of the report, after its heading.
     lines: Vec<String>,
     code: Option<String>,
-    /// The attempt to wake the agent that it makes, if any.
-    attempt: Option<Attempt>,
+    call: Call,
 }
 
-/// An attempt to wake a silent agent.
+/// What a call of a hook is.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Beat,
+    Warning,
+    /// An anomaly begins.
+    Anomaly,
+    /// The agent is to be recovered from an anomaly.
+    Try(Attempt),
+    /// An anomaly lasts.
+    Reminder,
+    Cleared,
+}
+
+impl Call {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Call::Beat => "beat",
+            Call::Warning => "warning",
+            Call::Anomaly => "anomaly",
+            Call::Try(_) => "try",
+            Call::Reminder => "reminder",
+            Call::Cleared => "cleared",
+        }
+    }
+
+    const fn attempt(self) -> Option<Attempt> {
+        match self {
+            Call::Try(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+}
+
+/// An attempt to recover an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     /// The rule that the agent breaks.
@@ -32,35 +66,32 @@ pub struct Attempt {
 }
 
 fn line(finding: &Finding) -> [String; 2] {
+    let detail = finding.detail.as_ref().map(|detail| format!(" {}", text::escape(detail))).unwrap_or_default();
     [
-        format!("ANOMALY:{} {} {} {}", finding.code, finding.subject, finding.level, finding.seconds),
-        format!("ADVICE:{}", finding.code.advice()),
+        format!("ANOMALY:{} {} {} {}{detail}", finding.code, finding.subject, finding.level, finding.seconds),
+        format!("ADVICE:{}", finding.advice()),
     ]
 }
 
 impl HookCall {
-    fn new(hook: Setting, agent: &WatchedAgent, lines: Vec<String>, code: Option<String>) -> HookCall {
-        HookCall { hook, subject: agent.subject.to_string(), lines, code, attempt: None }
+    fn new(hook: Setting, call: Call, agent: &WatchedAgent, lines: Vec<String>, code: Option<String>) -> HookCall {
+        HookCall { hook, subject: agent.subject.to_string(), lines, code, call }
     }
 
-    /// A new anomaly, a reminder of one, or an attempt to wake the agent.
-    pub fn anomaly(agent: &WatchedAgent, finding: &Finding, attempt: Option<Attempt>) -> HookCall {
-        let call = HookCall::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()));
-        HookCall { attempt: attempt.filter(|attempt| attempt.code == finding.code), ..call }
+    /// A new anomaly, a reminder of one, or an attempt to recover the agent.
+    pub fn anomaly(agent: &WatchedAgent, finding: &Finding, call: Call) -> HookCall {
+        HookCall::new(Setting::OnAnomaly, call, agent, line(finding).to_vec(), Some(finding.code.to_string()))
     }
 
     pub fn cleared(agent: &WatchedAgent, code: &str) -> HookCall {
-        HookCall::new(
-            Setting::OnCleared,
-            agent,
-            vec![format!("CLEARED:{code} {}", agent.subject)],
-            Some(code.to_owned()),
-        )
+        let lines = vec![format!("CLEARED:{code} {}", agent.subject)];
+        HookCall::new(Setting::OnCleared, Call::Cleared, agent, lines, Some(code.to_owned()))
     }
 
     pub fn warning(agent: &WatchedAgent, findings: &[&Finding]) -> HookCall {
         let lines = findings.iter().flat_map(|finding| line(finding)).collect();
-        HookCall::new(Setting::OnWarning, agent, lines, findings.first().map(|finding| finding.code.to_string()))
+        let code = findings.first().map(|finding| finding.code.to_string());
+        HookCall::new(Setting::OnWarning, Call::Warning, agent, lines, code)
     }
 
     pub fn is_beat(&self) -> bool {
@@ -69,7 +100,7 @@ impl HookCall {
 
     pub fn beat(agent: &WatchedAgent, findings: &[Finding]) -> HookCall {
         let lines = findings.iter().filter(|f| f.code != Code::ArchiveDue).flat_map(line).collect();
-        HookCall::new(Setting::OnBeat, agent, lines, None)
+        HookCall::new(Setting::OnBeat, Call::Beat, agent, lines, None)
     }
 }
 
@@ -77,15 +108,18 @@ impl HookCall {
 pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[HookCall], outcome: &WatchdogOutcome) {
     for call in calls {
         let agent = call.subject.trim_start_matches("agent:");
-        let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);
+        let attempt = call.call.attempt();
+        let (id, health, what) = (&outcome.heartbeat_id, outcome.health, call.call.as_str());
+        let mut text = format!("HEARTBEAT_ID:{id}\nSTATUS:{health}\nAGENT:{agent}\nCALL:{what}\n");
         call.lines.iter().for_each(|line| text += &format!("{line}\n"));
         let env = [
             ("HF_HEARTBEAT_ID", outcome.heartbeat_id.to_string()),
             ("HF_STATUS", outcome.health.to_string()),
             ("HF_ANOMALY_AGENT", agent.to_owned()),
             ("HF_CODE", call.code.clone().unwrap_or_default()),
-            ("HF_TRY", call.attempt.map(|attempt| attempt.number.to_string()).unwrap_or_default()),
-            ("HF_TRY_LIMIT", call.attempt.map(|attempt| attempt.of.to_string()).unwrap_or_default()),
+            ("HF_CALL", what.to_owned()),
+            ("HF_TRY", attempt.map(|attempt| attempt.number.to_string()).unwrap_or_default()),
+            ("HF_TRY_LIMIT", attempt.map(|attempt| attempt.of.to_string()).unwrap_or_default()),
         ];
         let input = HookInput { hook: call.hook, subject: &call.subject, report: &text, variables: &env };
         hook::run(ctx, vault, input);

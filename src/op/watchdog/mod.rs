@@ -6,8 +6,10 @@
 //! as its timeout; warnings and runaway actors are only reported.
 
 mod agents;
+mod files;
 mod hooks;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
@@ -25,9 +27,10 @@ use crate::policy::liveness::{self, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, Timer};
-use crate::vault::{Tick, Vault};
+use crate::vault::{DeclarationEnd, Looks, Tick, Vault};
 
 use agents::WatchedAgent;
+use files::AgentFiles;
 
 names! {
     /// The health of the system at a tick.
@@ -79,6 +82,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     let vault = ctx.open()?;
     let mut tick = TickRun::new(ctx, &vault, mode)?;
     let mut did = tick.check_jobs()?;
+    let (looks, mut files) = tick.look_at_files()?;
     let (mut warnings, mut calls) = (Vec::new(), Vec::<hooks::HookCall>::new());
     loop {
         let mut tx = match mode {
@@ -88,7 +92,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         warnings.append(&mut tx.warnings);
         tx.machine = tick.machine.clone();
         tick.load_last()?;
-        let (of_pass, more) = tick.pass(&mut tx)?;
+        let (of_pass, more) = tick.pass(&mut tx, &mut files)?;
         if mode == Mode::DryRun {
             break;
         }
@@ -106,6 +110,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         }
     }
     if mode == Mode::Write {
+        tick.finish_files(&looks, files);
         project::refresh(ctx, &vault);
     }
     warnings.append(&mut tick.warnings);
@@ -136,13 +141,23 @@ struct TickRun<'a> {
     warnings: Vec<String>,
     jobs: Vec<(Entity, JobLiveness)>,
     agents: Vec<SignsOfLife>,
+    /// The time of the tick before.
+    last_at: Option<i64>,
+    /// The agents whose files are in a works tree.
+    in_works: BTreeSet<String>,
+    /// What is wrong with agents' files.
+    files_findings: Vec<Finding>,
+    /// Deep work that this tick found to be past its time.
+    expired: Vec<Finding>,
+    /// Declarations to rename once that they ended is recorded: agent, path and end.
+    renames: Vec<(EntityId, String, DeclarationEnd)>,
 }
 
 impl<'a> TickRun<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
         let config = vault.config();
         let now = ctx.now.timestamp();
-        let heartbeat_id = HeartbeatId::from_time(now, agent::offset(ctx, &config));
+        let heartbeat_id = HeartbeatId::from_time(now, agent::zone_of(ctx, &config));
         Ok(TickRun {
             ctx,
             vault,
@@ -158,6 +173,11 @@ impl<'a> TickRun<'a> {
             warnings: Vec::new(),
             jobs: Vec::new(),
             agents: Vec::new(),
+            last_at: vault.tick()?.map(|tick| tick.at),
+            in_works: BTreeSet::new(),
+            files_findings: Vec::new(),
+            expired: Vec::new(),
+            renames: Vec::new(),
         })
     }
 
@@ -168,6 +188,56 @@ impl<'a> TickRun<'a> {
         self.tick.at = self.now.0;
         self.tick.reported_at.values_mut().for_each(|at| *at = (*at).min(self.now.0));
         Ok(())
+    }
+
+    /// Looks at the files of agents, before the lock is taken. Returns also what was remembered of the looks before.
+    fn look_at_files(&mut self) -> Result<(Looks, Vec<AgentFiles>)> {
+        let (log, state) = self.vault.view()?;
+        let config = self.vault.config_with(&state);
+        let remembered = self.vault.looks()?;
+        let through = crate::event::parse_ulid(&remembered.through);
+        let is_valid = through.is_some_and(|id| log.find(id).is_ok_and(|event| event.is_some()));
+        let looks = if is_valid { remembered } else { Looks::default() };
+        let files = files::look_at_all(self, &state, &config, &looks)?;
+        self.in_works = files.iter().filter(|files| files.is_works).map(|files| files.name.to_string()).collect();
+        self.files_findings.extend(files.iter().flat_map(|files| files.findings.iter().cloned()));
+        Ok((looks, files))
+    }
+
+    /// Renames declarations that ended, and remembers the look. What cannot be done now is done by the next tick.
+    fn finish_files(&mut self, before: &Looks, files: Vec<AgentFiles>) {
+        let config = self.vault.config();
+        let mut renames = std::mem::take(&mut self.renames);
+        for agent in &files {
+            renames.extend(agent.renames.iter().map(|(path, end)| (agent.name.clone(), path.clone(), *end)));
+        }
+        for (name, path, end) in renames {
+            let dir = agent::dir_of(self.ctx, self.vault, &config, &name);
+            if let Err(error) = dir.and_then(|dir| dir.end_declaration(&path, end)) {
+                self.warnings.push(format!("cannot rename {path} of agent:{name}: {error}"));
+            }
+        }
+        let agents = files.into_iter().map(|files| (files.name.to_string(), files.look.looked)).collect();
+        let mut looks = Looks { agents, ..before.clone() };
+        if looks == *before {
+            return;
+        }
+        let head = self.vault.view().map(|(log, _)| log.head().map(|head| head.id.to_string()).unwrap_or_default());
+        looks.through = head.unwrap_or_default();
+        if let Err(error) = self.vault.put_looks(&looks) {
+            self.warnings.push(format!("cannot remember what was looked at: {error}"));
+        }
+    }
+
+    /// Has the file of a deep work renamed once its end is recorded.
+    fn rename(&mut self, agent: &Subject, work: &Entity, end: DeclarationEnd) {
+        let path = work.as_deep_work().file().map(str::to_owned);
+        let path = path.or_else(|| {
+            let prefix = if self.in_works.contains(agent.id()) { "stats/" } else { "" };
+            Some(format!("{prefix}deep_work/{}.txt", work.as_deep_work().heartbeat_id()?))
+        });
+        let name = EntityId::parse(agent.id()).ok();
+        self.renames.extend(name.zip(path).map(|(name, path)| (name, path, end)));
     }
 
     /// Finds jobs whose supervisor is gone, before the lock is taken, and settles them. Returns what was recorded.
@@ -248,17 +318,21 @@ impl<'a> TickRun<'a> {
     }
 
     fn report(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
-        self.findings.push(Finding { code, subject, level, seconds });
+        self.findings.push(Finding::new(code, subject, level, seconds));
     }
 
     /// Evaluates every rule once. Returns the hooks to run, and whether there is more to record.
-    fn pass(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
+    fn pass(&mut self, tx: &mut Transaction<'_>, files: &mut [AgentFiles]) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         self.paused = ProjectActivity::read(tx.state()).all_paused();
         self.agents.clear();
         // Overdue items of the previous pass are settled; agents are checked again.
-        let is_checked_again =
-            |code| matches!(code, Code::Runaway | Code::HookFailed | Code::SettingsDiffer | Code::NotTrusted);
+        let is_checked_again = |code| {
+            matches!(
+                code,
+                Code::Runaway | Code::HookFailed | Code::SettingsDiffer | Code::NotTrusted | Code::FileUnreadable
+            )
+        };
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && !is_checked_again(finding.code));
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
@@ -269,8 +343,17 @@ impl<'a> TickRun<'a> {
         // Overdue items are settled before new files of agents are recorded: what has expired stays expired. And before
         // agents are judged: a session that is over expects nothing of its agent.
         let more = self.record_overdue(tx)?;
+        for agent in files {
+            agents::take_in(self, tx, agent)?;
+            // Nobody is judged before all files are taken in.
+            if tx.batch().events().len() > PASS_EVENTS {
+                return Ok((Vec::new(), true));
+            }
+        }
         let (held, seated) = (liveness::held(tx.state()), liveness::seated(tx.state()));
-        let watched = agents::check_all(self, tx, (&held, &seated))?;
+        let watched = agents::judge_all(self, tx, (&held, &seated))?;
+        let is_watched = |finding: &Finding| watched.iter().any(|agent| agent.subject == finding.subject);
+        self.findings.extend(self.files_findings.iter().filter(|finding| !is_watched(finding)).cloned());
         self.find_runaways(tx)?;
         self.find_failed_hooks(tx);
         self.judge_settings(tx);
@@ -286,7 +369,7 @@ impl<'a> TickRun<'a> {
             if tx.batch().events().len() > PASS_EVENTS {
                 return Ok(true);
             }
-            // `agents::check_all` ends a deep work, together with its file.
+            // `agents` ends a deep work, in its place among the files.
             if due.code == Code::DeepworkExpired {
                 continue;
             }
@@ -347,10 +430,12 @@ impl<'a> TickRun<'a> {
     fn find_failed_hooks(&mut self, tx: &Transaction<'_>) {
         let system = tx.state().entity(&Subject::SYSTEM);
         let failed = system.as_ref().and_then(|system| system.as_system().failed_hooks()).into_iter().flatten();
-        let since = failed.map(|(_, failure)| failure.get("at").and_then(|at| Timestamp::parse(at.as_str()?)));
-        for since in since.collect::<Vec<_>>() {
+        for (hook, failure) in failed {
+            let text = |member: &str| failure.get(member).and_then(serde_json::Value::as_str).unwrap_or_default();
+            let since = Timestamp::parse(text("at"));
             let seconds = since.map_or(0, |since| self.now.0.saturating_sub(since.0).max(0) as u64);
-            self.report(Code::HookFailed, Subject::SYSTEM, Level::Error, seconds);
+            let finding = Finding::new(Code::HookFailed, Subject::SYSTEM, Level::Error, seconds);
+            self.findings.push(Finding { detail: Some(format!("{hook}: {}", text("reason"))), ..finding });
         }
     }
 
@@ -372,24 +457,23 @@ impl<'a> TickRun<'a> {
                 self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
             let failing: Vec<&Finding> =
                 mine.iter().filter(|f| f.level == Level::Error && f.code.has_duration()).collect();
-            let mut reported: Vec<&Finding> = Vec::new();
-            for &finding in &failing {
-                if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
-                    let payload = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
-                    self.record(tx, Kind::AnomalyDetected, &agent.subject, payload)?;
-                    self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
-                    reported.push(finding);
-                } else if self.remind(&tx.config, finding) {
-                    reported.push(finding);
-                }
-            }
             let attempt = self.recover(tx, agent, &failing)?;
-            // One run of the hook is both a reminder and an attempt.
-            let tried = |finding: &&Finding| attempt.is_some_and(|attempt| attempt.code == finding.code);
-            if !reported.iter().any(tried) {
-                reported.extend(failing.iter().copied().find(tried));
+            for &finding in &failing {
+                let is_new = !agent.anomalies.iter().any(|code| code == finding.code.as_str());
+                if is_new {
+                    self.record(tx, Kind::AnomalyDetected, &agent.subject, payload_of(finding))?;
+                    self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
+                }
+                let is_reminder = !is_new && self.remind(&tx.config, finding);
+                // One run of the hook is both a report and an attempt.
+                let call = match attempt.filter(|attempt| attempt.code == finding.code) {
+                    Some(attempt) => hooks::Call::Try(attempt),
+                    None if is_new => hooks::Call::Anomaly,
+                    None if is_reminder => hooks::Call::Reminder,
+                    None => continue,
+                };
+                calls.push(hooks::HookCall::anomaly(agent, finding, call));
             }
-            calls.extend(reported.iter().map(|finding| hooks::HookCall::anomaly(agent, finding, attempt)));
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
                 self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
@@ -397,11 +481,16 @@ impl<'a> TickRun<'a> {
                 calls.push(hooks::HookCall::cleared(agent, code));
             }
             calls.extend(self.warn(agent, &mine));
-            calls.push(hooks::HookCall::beat(agent, &mine));
+            // While somebody waits for the agent to recover, or has given up on it, nothing else disturbs it.
+            let is_recovering = tx.state().entity(&agent.subject).is_some_and(|a| a.as_agent().recovery_attempts() > 0);
+            if !is_recovering {
+                calls.push(hooks::HookCall::beat(agent, &mine));
+            }
         }
         Ok(calls)
     }
 
+    /// Adds an event of the watchdog. A dry run applies it too, and writes nothing: its verdict is that of the tick.
     fn record(
         &self,
         tx: &mut Transaction<'_>,
@@ -409,11 +498,12 @@ impl<'a> TickRun<'a> {
         subject: &Subject,
         payload: serde_json::Value,
     ) -> Result<()> {
-        if self.mode == Mode::DryRun {
-            return Ok(());
-        }
-        let parents = tx.state().entity(subject).map(|entity| entity.last_event).into_iter().collect();
+        let state = tx.state();
+        let agent = || Subject::parse(&format!("agent:{}", payload["agent_id"].as_str()?)).ok();
+        let cause = state.entity(subject).or_else(|| state.entity(&agent()?)).map(|entity| entity.last_event);
+        let parents = cause.or_else(|| state.first_event()).into_iter().collect();
         let payload = payload.as_object().cloned().unwrap_or_default();
+        let payload = payload.into_iter().filter(|(_, value)| !value.is_null()).collect();
         tx.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
     }
 
@@ -428,7 +518,7 @@ impl<'a> TickRun<'a> {
         due
     }
 
-    /// Tries to wake a silent agent: a limited number of times, with a pause between attempts, then escalates to an
+    /// Tries to recover an agent: a limited number of times, with a pause between attempts, then escalates to an
     /// operator. The attempts are in the log, so that a second watchdog does not start over. Returns the attempt that
     /// is made now; giving up is none, and `notify` runs the hook for that.
     fn recover(
@@ -437,12 +527,14 @@ impl<'a> TickRun<'a> {
         agent: &WatchedAgent,
         failing: &[&Finding],
     ) -> Result<Option<hooks::Attempt>> {
-        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(None) };
         let config = &tx.config;
+        let recoverable = config.texts(Setting::RecoverFrom);
+        let is_recoverable = |finding: &&&Finding| recoverable.iter().any(|code| code == finding.code.as_str());
+        let Some(failure) = failing.iter().find(is_recoverable) else { return Ok(None) };
         let max = config.count(Setting::MaxRecoveryAttempts);
         let interval = config.count(Setting::WatchdogIntervalSeconds);
         let wait_seconds = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
-        // Without a hook nothing could wake it.
+        // Without a hook nothing could be tried.
         if config.text(Setting::OnAnomaly).trim().is_empty() || self.commands_refused || self.stopped {
             return Ok(None);
         }
@@ -455,12 +547,12 @@ impl<'a> TickRun<'a> {
             return Ok(None);
         }
         if tries < max {
-            let payload = json!({"code": silence.code.as_str(), "attempt": tries + 1});
+            let payload = json!({"code": failure.code.as_str(), "attempt": tries + 1});
             self.record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
-            return Ok(Some(hooks::Attempt { code: silence.code, number: tries + 1, of: max }));
+            return Ok(Some(hooks::Attempt { code: failure.code, number: tries + 1, of: max }));
         }
-        let reason = format!("{} for {} s; recovery attempts failed: {max}", silence.code, silence.seconds);
-        let payload = json!({"reason": reason, "code": silence.code.as_str()});
+        let reason = format!("{} for {} s; recovery attempts failed: {max}", failure.code, failure.seconds);
+        let payload = json!({"reason": reason, "code": failure.code.as_str()});
         self.record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
         Ok(None)
     }
@@ -507,6 +599,14 @@ impl<'a> TickRun<'a> {
 /// A recorded event, as a reply lists it.
 fn action(event: &Event) -> (String, String) {
     (event.event_type.as_str().to_owned(), event.subject.clone())
+}
+
+/// What is recorded of a finding.
+fn payload_of(finding: &Finding) -> serde_json::Value {
+    json!({
+        "code": finding.code.as_str(), "seconds": finding.seconds, "detail": finding.detail,
+        "due_at": finding.due_at.map(|due_at| due_at.to_string()),
+    })
 }
 
 fn anomaly_key(finding: &Finding) -> String {

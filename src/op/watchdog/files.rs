@@ -1,0 +1,461 @@
+//! The files of agents, read before the tick takes the lock: what is new in them, and what cannot be read.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::TickRun;
+use crate::base::{EntityId, EntityType, ErrorKind, HeartbeatId, Result, Subject, Timestamp, Zone, text};
+use crate::machine::Phase;
+use crate::op::agent::{self, DEFAULT_AGENT, Declaration, KnownFiles};
+use crate::op::kernel::Mode;
+use crate::policy::code::Code;
+use crate::policy::liveness::{self, DeepWorkMode, Finding, Level, SignsOfLife};
+use crate::policy::settings::{Setting, Settings};
+use crate::state::{Entity, State};
+use crate::vault::{AgentDir, DeclarationEnd, Dir, FileSort, FoundFile, Look, Looked, Looks};
+
+/// The longest text of a checkpoint or a declaration.
+const TEXT_MAX_CHARS: usize = 400;
+/// How many files of one agent are taken in at one tick.
+const TAKE_MAX: usize = 1000;
+/// How far back the first look at an agent's files goes, unless the newest introspection is older.
+const FIRST_LOOK_SECONDS: i64 = 60 * 60;
+/// How many files of each sort the first look takes in.
+const FIRST_LOOK_MAX: usize = 200;
+/// How many lines of a log can be its header.
+const HEADER_LINES: usize = 10;
+/// A file that is incomplete and was changed less than this ago is read again after a pause: somebody may be writing it.
+const BEING_WRITTEN_SECONDS: i64 = 2;
+const BEING_WRITTEN_PAUSE: Duration = Duration::from_millis(200);
+/// How often a tick pauses for that at most.
+const PAUSES_MAX: u32 = 5;
+
+/// The word by which a log in a works tree is an introspection.
+const INTROSPECTION_WORD: &str = "内省";
+const INTROSPECTION: &str = "introspection";
+/// The headers of a log that is written in an emergency.
+const EMERGENCY_HEADERS: [&str; 2] = ["emergency", "緊急対応"];
+
+/// What was found in an agent's directory or tree.
+#[derive(Debug)]
+pub struct AgentFiles {
+    pub name: EntityId,
+    pub zone: Zone,
+    pub is_works: bool,
+    /// The files that are new, in order.
+    pub signs: Vec<SignFile>,
+    /// Up to which time files do not count, if these are the first ones that do.
+    pub since: Option<Timestamp>,
+    /// What is wrong with files.
+    pub findings: Vec<Finding>,
+    /// The open deep work whose file is gone, and when that happened, if that is known.
+    pub gone: Option<(Subject, Option<Timestamp>)>,
+    /// Files to rename: declarations that are malformed, or ended already.
+    pub renames: Vec<(String, DeclarationEnd)>,
+    pub look: Look,
+}
+
+/// A file that is a sign of life.
+#[derive(Clone, Debug)]
+pub struct SignFile {
+    pub at: Timestamp,
+    pub path: String,
+    pub id: HeartbeatId,
+    number: u64,
+    pub sign: Sign,
+}
+
+/// What a file says.
+#[derive(Clone, Debug)]
+pub enum Sign {
+    Log { kind: String, title: Option<String>, emergency: Option<String> },
+    Checkpoint { text: String },
+    Declaration { declared: Declaration, end: Option<DeclarationEnd>, is_edit: bool },
+}
+
+impl SignFile {
+    pub fn sort(&self) -> FileSort {
+        match self.sign {
+            Sign::Log { .. } => FileSort::Log,
+            Sign::Checkpoint { .. } => FileSort::Checkpoint,
+            Sign::Declaration { .. } => FileSort::Declaration,
+        }
+    }
+
+    /// A log at the time of a declaration is older than it.
+    fn order(&self) -> (Timestamp, FileSort, u64, &str) {
+        (self.at, self.sort(), self.number, &self.path)
+    }
+
+    fn is_introspection(&self) -> bool {
+        matches!(&self.sign, Sign::Log { kind, .. } if kind == INTROSPECTION)
+    }
+}
+
+/// Looks at the files of every agent, and writes the next heartbeat id of those that are watched.
+pub fn look_at_all(tick: &mut TickRun<'_>, state: &State, config: &Settings, looks: &Looks) -> Result<Vec<AgentFiles>> {
+    let (held, seated) = (liveness::held(state), liveness::seated(state));
+    let agents = tick.vault.agents_dir()?;
+    let active = state.in_phase(EntityType::Agent, Phase::Active, usize::MAX);
+    let mut names: Vec<EntityId> = Vec::new();
+    for agent in &active {
+        names.push(EntityId::parse(agent.subject.id())?);
+    }
+    // Agents that nobody started, but that may have written files.
+    let mut found = if agents.is_some() { tick.vault.agents_with_files()? } else { Vec::new() };
+    found.extend(config.agents.keys().filter_map(|name| EntityId::parse(name).ok()));
+    found.push(EntityId::parse(DEFAULT_AGENT)?);
+    found.sort();
+    found.dedup();
+    found.retain(|name| !names.contains(name));
+    let is_nobody = names.is_empty();
+    names.extend(found);
+    let mut all = Vec::new();
+    for name in names {
+        let agent = state.entity(&Subject::new(EntityType::Agent, name.clone())).map(|agent| agent.into_owned());
+        let agent = agent.as_ref();
+        let expected = agent.is_some_and(|agent| {
+            agent.phase == Phase::Active && SignsOfLife::of_agent(state, agent, &held, &seated).expected
+        });
+        let is_active = agent.is_some_and(|agent| agent.phase == Phase::Active);
+        // The first agent finds an id.
+        let is_first = is_nobody && name.as_str() == DEFAULT_AGENT;
+        let works = agent::works_of(tick.ctx, tick.vault, config, &name);
+        let place = Place { agents: agents.as_ref(), works, creates: expected || is_first };
+        let mut looker = Looker { tick, state, config: config.for_agent(name.as_str()), agent, pauses: 0 };
+        match looker.look(&name, &place, looks.agents.get(name.as_str())) {
+            Ok(Some((dir, files))) => {
+                let is_watched = is_active || is_first || !files.signs.is_empty();
+                if tick.mode == Mode::Write && is_watched {
+                    let id = HeartbeatId::from_time(tick.now, files.zone);
+                    if let Err(error) = dir.put_current_id(&id) {
+                        tick.warnings.push(format!("cannot write the heartbeat id of agent:{name}: {error}"));
+                    }
+                }
+                all.push(files);
+            }
+            Ok(None) => {}
+            // What the caller named is not there.
+            Err(error) if error.kind == ErrorKind::Usage && tick.ctx.host.works.is_some() => return Err(error),
+            Err(error) if is_active || is_first => {
+                let subject = Subject::new(EntityType::Agent, name.clone());
+                let subject = if is_active { subject } else { Subject::SYSTEM };
+                tick.files_findings.push(Finding {
+                    detail: Some(error.message),
+                    ..Finding::new(Code::FileUnreadable, subject, Level::Warn, 0)
+                });
+            }
+            Err(error) => tick.warnings.push(format!("ignored files of agent:{name}: {error}")),
+        }
+    }
+    Ok(all)
+}
+
+/// Where an agent's files are.
+struct Place<'a> {
+    agents: Option<&'a Dir>,
+    works: Option<PathBuf>,
+    /// Whether the agent's directory is created if it is missing. Nobody waits for an agent that only recorded
+    /// something once.
+    creates: bool,
+}
+
+struct Looker<'a, 'b> {
+    tick: &'a TickRun<'b>,
+    state: &'a State,
+    config: Settings,
+    agent: Option<&'a Entity>,
+    pauses: u32,
+}
+
+impl Looker<'_, '_> {
+    fn look(
+        &mut self,
+        name: &EntityId,
+        place: &Place<'_>,
+        before: Option<&Looked>,
+    ) -> Result<Option<(AgentDir, AgentFiles)>> {
+        let existing = match (&place.works, place.agents) {
+            (Some(works), _) => Some(agent::in_works(works, &self.config, name)?),
+            (None, Some(agents)) => AgentDir::existing_in(agents, name)?,
+            (None, None) => None,
+        };
+        let dir = match existing {
+            Some(dir) => dir,
+            None if place.creates && self.tick.mode == Mode::Write => self.tick.vault.agent_dir(name)?,
+            None => return Ok(None),
+        };
+        let zone = agent::zone_of(self.tick.ctx, &self.config);
+        let known = KnownFiles::of_agent(self.agent, zone, self.tick.now);
+        let latest = self.latest();
+        let is_new = |sort: FileSort, path: &str, name: &crate::vault::FileName| {
+            name.end != Some(DeclarationEnd::Malformed) && !known.has(sort, path, name.id.time(zone, latest))
+        };
+        let look = dir.look(before, &is_new)?;
+        let mut files = AgentFiles {
+            name: name.clone(),
+            zone,
+            is_works: dir.is_works(),
+            signs: Vec::new(),
+            since: None,
+            findings: Vec::new(),
+            gone: None,
+            renames: Vec::new(),
+            look,
+        };
+        self.report_faults(&mut files);
+        let found = std::mem::take(&mut files.look.files);
+        let found = self.leave_out_the_future(&mut files, found);
+        match known.since {
+            Some(_) => self.take(&dir, &mut files, found),
+            None => self.take_first(&dir, &mut files, found),
+        }
+        self.look_at_declared(&dir, &mut files, &known, before);
+        files.signs.sort_by(|a, b| a.order().cmp(&b.order()));
+        if files.signs.len() > TAKE_MAX {
+            files.signs.truncate(TAKE_MAX);
+            // The rest is found again.
+            files.look.looked = Looked::default();
+        }
+        Ok(Some((dir, files)))
+    }
+
+    /// An id up to this time is not in the future.
+    fn latest(&self) -> Timestamp {
+        Timestamp(self.tick.now.0.saturating_add_unsigned(self.config.count(Setting::ClockSkewSeconds)))
+    }
+
+    fn subject(&self, files: &AgentFiles) -> Subject {
+        Subject::new(EntityType::Agent, files.name.clone())
+    }
+
+    fn report(&self, files: &mut AgentFiles, code: Code, level: Level, seconds: u64, detail: String) {
+        let finding = Finding::new(code, self.subject(files), level, seconds);
+        files.findings.push(Finding { detail: Some(detail), in_files: true, ..finding });
+    }
+
+    fn report_faults(&self, files: &mut AgentFiles) {
+        for fault in std::mem::take(&mut files.look.faults) {
+            let detail = format!("{}: {}", fault.path, fault.reason);
+            self.report(files, Code::FileUnreadable, Level::Warn, 0, detail);
+        }
+    }
+
+    /// Files with ids in the future count for nothing until their time has come. They are one finding.
+    fn leave_out_the_future(&self, files: &mut AgentFiles, found: Vec<FoundFile>) -> Vec<FoundFile> {
+        let latest = self.latest();
+        let time = |file: &FoundFile| file.name.id.time(files.zone, latest);
+        let (ahead, found): (Vec<FoundFile>, Vec<FoundFile>) = found.into_iter().partition(|file| time(file) > latest);
+        if let Some(furthest) = ahead.iter().max_by_key(|file| time(file)) {
+            let seconds = time(furthest).0.saturating_sub(self.tick.now.0).max(0) as u64;
+            let others = match ahead.len() {
+                1 => String::new(),
+                n => format!(", and {} more", n - 1),
+            };
+            let detail = format!("{}{others}: the id is in the future", furthest.path);
+            self.report(files, Code::ClockSkew, Level::Error, seconds, detail);
+        }
+        ahead.iter().for_each(|file| files.look.forget_dir_of(&file.path));
+        found
+    }
+
+    fn take(&mut self, dir: &AgentDir, files: &mut AgentFiles, found: Vec<FoundFile>) {
+        for file in found {
+            let sign = self.read(dir, files, file);
+            files.signs.extend(sign);
+        }
+    }
+
+    /// Of the files that are there at the first look, the newest introspection and what is newer, everything of the last
+    /// hour, and the newest log and checkpoint are taken in. Older files say nothing about now.
+    fn take_first(&mut self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<FoundFile>) {
+        let (latest, zone) = (self.latest(), files.zone);
+        let time = |file: &FoundFile| file.name.id.time(zone, latest);
+        found.sort_by_key(|file| std::cmp::Reverse((time(file), file.name.number)));
+        let mut cut = Timestamp(self.tick.now.0.saturating_sub(FIRST_LOOK_SECONDS));
+        let (logs, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.sort == FileSort::Log);
+        let mut logs = logs.into_iter().take(FIRST_LOOK_MAX);
+        let mut signs: Vec<SignFile> = Vec::new();
+        for log in logs.by_ref() {
+            signs.extend(self.read(dir, files, log));
+            if let Some(introspection) = signs.last().filter(|sign| sign.is_introspection()) {
+                cut = cut.min(introspection.at);
+                break;
+            }
+        }
+        let newest_log = signs.first().map(|sign| sign.at);
+        signs.retain(|sign| sign.at >= cut || Some(sign.at) == newest_log);
+        let newest_checkpoint = others.iter().find(|file| file.sort == FileSort::Checkpoint).map(time);
+        let is_newest = |file: &FoundFile| file.sort == FileSort::Checkpoint && Some(time(file)) == newest_checkpoint;
+        others.retain(|file| time(file) >= cut || is_newest(file));
+        let mut left = [FIRST_LOOK_MAX; 2];
+        others.retain(|file| {
+            let left = &mut left[usize::from(file.sort == FileSort::Checkpoint)];
+            *left = left.saturating_sub(1);
+            *left > 0
+        });
+        for file in logs.filter(|log| time(log) >= cut).chain(others) {
+            signs.extend(self.read(dir, files, file));
+        }
+        files.since = signs.iter().map(|sign| sign.at).min().map(|first| Timestamp(first.0.saturating_sub(1)));
+        files.signs.extend(signs);
+    }
+
+    /// Reads a file that is new. None if it is gone, or cannot be used.
+    fn read(&mut self, dir: &AgentDir, files: &mut AgentFiles, file: FoundFile) -> Option<SignFile> {
+        let sort = file.sort;
+        let is_complete = |text: &str| match sort {
+            FileSort::Declaration => Declaration::read(text).is_ok(),
+            FileSort::Log | FileSort::Checkpoint => !text.trim().is_empty(),
+        };
+        let text = match self.read_text(dir, &file.path, &is_complete) {
+            Ok(text) => text?,
+            Err(error) => {
+                files.look.forget_dir_of(&file.path);
+                let detail = format!("{}: {}", file.path, error.message);
+                self.report(files, Code::FileUnreadable, Level::Warn, 0, detail);
+                return None;
+            }
+        };
+        let sign = match sort {
+            FileSort::Log => read_log(&text, files.is_works),
+            FileSort::Checkpoint => Sign::Checkpoint { text: one_line(&text) },
+            FileSort::Declaration => {
+                let declared = Declaration::read(&text).and_then(|declared| self.check_limits(declared));
+                match (declared, file.name.end) {
+                    (Ok(declared), end) => Sign::Declaration { declared, end, is_edit: false },
+                    // It ended before anybody looked.
+                    (Err(_), Some(_)) => return None,
+                    (Err(reason), None) => {
+                        files.look.forget_dir_of(&file.path);
+                        files.renames.push((file.path.clone(), DeclarationEnd::Malformed));
+                        let detail = format!("{}: {reason}", file.path);
+                        self.report(files, Code::DeepworkMalformed, Level::Warn, 0, detail);
+                        return None;
+                    }
+                }
+            }
+        };
+        let at = file.name.id.time(files.zone, self.latest());
+        Some(SignFile { at, path: file.path, id: file.name.id, number: file.name.number, sign })
+    }
+
+    /// Reads a file, and once more if somebody seems to be writing it.
+    fn read_text(&mut self, dir: &AgentDir, path: &str, is_complete: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
+        let text = dir.read_file(path)?;
+        let is_incomplete = text.as_deref().is_some_and(|text| !is_complete(text));
+        if is_incomplete && self.pauses < PAUSES_MAX && dir.changed_within(path, BEING_WRITTEN_SECONDS) {
+            self.pauses += 1;
+            std::thread::sleep(BEING_WRITTEN_PAUSE);
+            return dir.read_file(path);
+        }
+        Ok(text)
+    }
+
+    /// The limits of a file are those of the command.
+    fn check_limits(&self, declared: Declaration) -> Result<Declaration, String> {
+        let max = self.config.count(Setting::StrictMaxMinutes);
+        let chars = declared.activity.chars().count();
+        match declared.minutes {
+            Some(minutes) if minutes > max => Err(format!(
+                "strict deep work of {} is too long; at most {}",
+                text::count_noun(minutes, "minute"),
+                text::count_noun(max, "minute")
+            )),
+            _ if chars > TEXT_MAX_CHARS => {
+                Err(format!("the activity has {chars} characters; at most {TEXT_MAX_CHARS}"))
+            }
+            _ => Ok(declared),
+        }
+    }
+
+    /// Finds out whether the open deep work's file was edited or is gone, and which files of ended ones still have the
+    /// name of open ones.
+    fn look_at_declared(
+        &mut self,
+        dir: &AgentDir,
+        files: &mut AgentFiles,
+        known: &KnownFiles,
+        before: Option<&Looked>,
+    ) {
+        let Some(agent) = self.agent.filter(|_| files.look.is_declared_listed) else { return };
+        let work = agent.as_agent().deep_work().and_then(|work| self.state.entity(&work));
+        let work = work.filter(|work| work.phase == Phase::Open);
+        let path = work.as_deref().and_then(|work| agent::declared_path(dir, work));
+        let declared: Vec<String> = files.look.looked.declared.keys().cloned().collect();
+        for other in declared.iter().filter(|other| Some(*other) != path.as_ref()) {
+            let is_new = files.signs.iter().any(|sign| sign.path == *other);
+            if !is_new && known.has_path(FileSort::Declaration, other) {
+                files.renames.push((other.clone(), self.end_of(agent, other)));
+            }
+        }
+        let (Some(work), Some(path)) = (work, path) else { return };
+        if declared.contains(&path) {
+            let edit = self.edit(dir, files, &work, path);
+            files.signs.extend(edit);
+            return;
+        }
+        let was_seen = before.is_some_and(|before| before.declared.contains_key(&path));
+        if was_seen || work.as_deep_work().found_at().is_some() {
+            // The directory was changed when the file was renamed or deleted, unless something else changed it since.
+            let changed = files.look.declared_changed_at.map(Timestamp);
+            let last_look = Timestamp(self.tick.last_at.unwrap_or(i64::MAX));
+            let at = changed.filter(|changed| (last_look..=self.tick.now).contains(changed));
+            files.gone = Some((work.subject.clone(), at));
+        }
+    }
+
+    /// How the deep work that was declared in a file ended.
+    fn end_of(&self, agent: &Entity, path: &str) -> DeclarationEnd {
+        let works = self.state.made_for(&agent.subject, EntityType::DeepWork);
+        let work = works.into_iter().rev().find(|work| work.as_deep_work().file() == Some(path));
+        match work.is_some_and(|work| work.phase == Phase::Expired) {
+            true => DeclarationEnd::Expired,
+            false => DeclarationEnd::Completed,
+        }
+    }
+
+    /// A declaration that was edited is a new one under the same id.
+    fn edit(&mut self, dir: &AgentDir, files: &mut AgentFiles, work: &Entity, path: String) -> Option<SignFile> {
+        let text = self.read_text(dir, &path, &|text| Declaration::read(text).is_ok()).ok()??;
+        let declared = match Declaration::read(&text).and_then(|declared| self.check_limits(declared)) {
+            Ok(declared) => declared,
+            Err(reason) => {
+                files.look.forget_dir_of(&path);
+                let detail = format!("{path}: {reason}; what was declared before remains in force");
+                self.report(files, Code::DeepworkMalformed, Level::Warn, 0, detail);
+                return None;
+            }
+        };
+        let known = work.as_deep_work();
+        let mode = known.mode().and_then(DeepWorkMode::parse);
+        let minutes = declared.minutes.unwrap_or(0);
+        let is_same = mode == Some(declared.mode)
+            && known.minutes() == minutes
+            && known.activity() == Some(&text::cut(&declared.activity, crate::base::limits::FACT_MAX_CHARS));
+        let id = known.heartbeat_id().and_then(HeartbeatId::parse).filter(|_| !is_same)?;
+        let at = known.started_at().unwrap_or(self.tick.now);
+        Some(SignFile { at, path, id, number: 0, sign: Sign::Declaration { declared, end: None, is_edit: true } })
+    }
+}
+
+/// What a log says about itself in its header.
+fn read_log(text: &str, is_works: bool) -> Sign {
+    let header = |name: &str| {
+        text.lines().take(HEADER_LINES).find_map(|line| {
+            let (found, value) = line.split_once([':', '：'])?;
+            (found.trim() == name).then(|| one_line(value)).filter(|value| !value.is_empty())
+        })
+    };
+    let kind = header("kind").filter(|kind| EntityId::parse(kind).is_ok());
+    let is_introspection = kind.as_deref() == Some(INTROSPECTION) || is_works && text.contains(INTROSPECTION_WORD);
+    let kind = if is_introspection { INTROSPECTION.to_owned() } else { kind.unwrap_or_else(|| "activity".to_owned()) };
+    let emergency = EMERGENCY_HEADERS.iter().find_map(|name| header(name));
+    Sign::Log { kind, title: header("title"), emergency }
+}
+
+/// A text in one line.
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text::cut(&words, TEXT_MAX_CHARS)
+}
