@@ -70,7 +70,7 @@ use crate::state::State;
 use config::{Config, SettingsEdit};
 
 pub use agents::{
-    AgentDir, DeclarationEnd, FileFault, FileName, FileSort, FoundFile, Look, Looked, Looks, WorksTree, open_path,
+    AgentDir, AgentFile, DeclarationEnd, FileFault, FileName, FileSort, FilesLook, Looked, Looks, WorksTree, open_path,
 };
 pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, check_size, hash_content, read_content};
 pub use autonomous::{M1File, review_path};

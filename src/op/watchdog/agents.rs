@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::TickRun;
-use super::files::{AgentFiles, Sign, SignFile};
+use super::files::{AgentFiles, FileSign, SignFile};
 use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -163,11 +163,11 @@ impl Taker<'_> {
 
     fn record(&mut self, tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, sign: SignFile) -> Result<()> {
         match sign.sign.clone() {
-            Sign::Checkpoint { text } => {
+            FileSign::Checkpoint { text } => {
                 let payload = self.payload(&sign, json!({"text": text}));
                 tick.record(tx, Kind::CheckpointRecorded, &self.agent, payload)
             }
-            Sign::Log { kind, title, emergency } => {
+            FileSign::Log { kind, title, emergency } => {
                 let payload = json!({"kind": kind, "title": title, "emergency": emergency});
                 let payload = self.payload(&sign, payload);
                 let open = open_work(tx, &self.agent);
@@ -177,7 +177,7 @@ impl Taker<'_> {
                     None => Ok(()),
                 }
             }
-            Sign::Declaration { declared, end, is_edit } => self.declare(tick, tx, &sign, (declared, end, is_edit)),
+            FileSign::Declaration { declared, end, is_edit } => self.declare(tick, tx, &sign, (declared, end, is_edit)),
         }
     }
 
@@ -281,5 +281,5 @@ impl Taker<'_> {
 }
 
 fn is_edit(sign: &SignFile) -> bool {
-    matches!(sign.sign, Sign::Declaration { is_edit: true, .. })
+    matches!(sign.sign, FileSign::Declaration { is_edit: true, .. })
 }

@@ -12,7 +12,7 @@ use crate::policy::code::Code;
 use crate::policy::liveness::{self, DeepWorkMode, Finding, Level, SignsOfLife};
 use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, State};
-use crate::vault::{AgentDir, DeclarationEnd, Dir, FileSort, FoundFile, Look, Looked, Looks};
+use crate::vault::{AgentDir, AgentFile, DeclarationEnd, Dir, FileSort, FilesLook, Looked, Looks};
 
 /// The longest text of a checkpoint or a declaration.
 const TEXT_MAX_CHARS: usize = 400;
@@ -52,7 +52,7 @@ pub struct AgentFiles {
     pub gone: Option<(Subject, Option<Timestamp>)>,
     /// Files to rename: declarations that are malformed, or ended already.
     pub renames: Vec<(String, DeclarationEnd)>,
-    pub look: Look,
+    pub look: FilesLook,
 }
 
 /// A file that is a sign of life.
@@ -62,12 +62,12 @@ pub struct SignFile {
     pub path: String,
     pub id: HeartbeatId,
     number: u64,
-    pub sign: Sign,
+    pub sign: FileSign,
 }
 
 /// What a file says.
 #[derive(Clone, Debug)]
-pub enum Sign {
+pub enum FileSign {
     Log { kind: String, title: Option<String>, emergency: Option<String> },
     Checkpoint { text: String },
     Declaration { declared: Declaration, end: Option<DeclarationEnd>, is_edit: bool },
@@ -76,9 +76,9 @@ pub enum Sign {
 impl SignFile {
     pub fn sort(&self) -> FileSort {
         match self.sign {
-            Sign::Log { .. } => FileSort::Log,
-            Sign::Checkpoint { .. } => FileSort::Checkpoint,
-            Sign::Declaration { .. } => FileSort::Declaration,
+            FileSign::Log { .. } => FileSort::Log,
+            FileSign::Checkpoint { .. } => FileSort::Checkpoint,
+            FileSign::Declaration { .. } => FileSort::Declaration,
         }
     }
 
@@ -88,7 +88,7 @@ impl SignFile {
     }
 
     fn is_introspection(&self) -> bool {
-        matches!(&self.sign, Sign::Log { kind, .. } if kind == INTROSPECTION)
+        matches!(&self.sign, FileSign::Log { kind, .. } if kind == INTROSPECTION)
     }
 }
 
@@ -231,7 +231,7 @@ impl Looker<'_, '_> {
 
     fn report(&self, files: &mut AgentFiles, code: Code, level: Level, seconds: u64, detail: String) {
         let finding = Finding::new(code, self.subject(files), level, seconds);
-        files.findings.push(Finding { detail: Some(detail), in_files: true, ..finding });
+        files.findings.push(Finding { detail: Some(detail), in_files: files.is_works, ..finding });
     }
 
     fn report_faults(&self, files: &mut AgentFiles) {
@@ -239,13 +239,23 @@ impl Looker<'_, '_> {
             let detail = format!("{}: {}", fault.path, fault.reason);
             self.report(files, Code::FileUnreadable, Level::Warn, 0, detail);
         }
+        for path in std::mem::take(&mut files.look.misnamed) {
+            self.set_aside(files, path, "its name has no heartbeat id");
+        }
+    }
+
+    /// Reports a declaration that is none, and has it renamed.
+    fn set_aside(&self, files: &mut AgentFiles, path: String, reason: &str) {
+        files.look.forget_dir_of(&path);
+        self.report(files, Code::DeepworkMalformed, Level::Warn, 0, format!("{path}: {reason}"));
+        files.renames.push((path, DeclarationEnd::Malformed));
     }
 
     /// Files with ids in the future count for nothing until their time has come. They are one finding.
-    fn leave_out_the_future(&self, files: &mut AgentFiles, found: Vec<FoundFile>) -> Vec<FoundFile> {
+    fn leave_out_the_future(&self, files: &mut AgentFiles, found: Vec<AgentFile>) -> Vec<AgentFile> {
         let latest = self.latest();
-        let time = |file: &FoundFile| file.name.id.time(files.zone, latest);
-        let (ahead, found): (Vec<FoundFile>, Vec<FoundFile>) = found.into_iter().partition(|file| time(file) > latest);
+        let time = |file: &AgentFile| file.name.id.time(files.zone, latest);
+        let (ahead, found): (Vec<AgentFile>, Vec<AgentFile>) = found.into_iter().partition(|file| time(file) > latest);
         if let Some(furthest) = ahead.iter().max_by_key(|file| time(file)) {
             let seconds = time(furthest).0.saturating_sub(self.tick.now.0).max(0) as u64;
             let others = match ahead.len() {
@@ -259,7 +269,7 @@ impl Looker<'_, '_> {
         found
     }
 
-    fn take(&mut self, dir: &AgentDir, files: &mut AgentFiles, found: Vec<FoundFile>) {
+    fn take(&mut self, dir: &AgentDir, files: &mut AgentFiles, found: Vec<AgentFile>) {
         for file in found {
             let sign = self.read(dir, files, file);
             files.signs.extend(sign);
@@ -268,9 +278,9 @@ impl Looker<'_, '_> {
 
     /// Of the files that are there at the first look, the newest introspection and what is newer, everything of the last
     /// hour, and the newest log and checkpoint are taken in. Older files say nothing about now.
-    fn take_first(&mut self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<FoundFile>) {
+    fn take_first(&mut self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<AgentFile>) {
         let (latest, zone) = (self.latest(), files.zone);
-        let time = |file: &FoundFile| file.name.id.time(zone, latest);
+        let time = |file: &AgentFile| file.name.id.time(zone, latest);
         found.sort_by_key(|file| std::cmp::Reverse((time(file), file.name.number)));
         let mut cut = Timestamp(self.tick.now.0.saturating_sub(FIRST_LOOK_SECONDS));
         let (logs, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.sort == FileSort::Log);
@@ -286,7 +296,7 @@ impl Looker<'_, '_> {
         let newest_log = signs.first().map(|sign| sign.at);
         signs.retain(|sign| sign.at >= cut || Some(sign.at) == newest_log);
         let newest_checkpoint = others.iter().find(|file| file.sort == FileSort::Checkpoint).map(time);
-        let is_newest = |file: &FoundFile| file.sort == FileSort::Checkpoint && Some(time(file)) == newest_checkpoint;
+        let is_newest = |file: &AgentFile| file.sort == FileSort::Checkpoint && Some(time(file)) == newest_checkpoint;
         others.retain(|file| time(file) >= cut || is_newest(file));
         let mut left = [FIRST_LOOK_MAX; 2];
         others.retain(|file| {
@@ -302,7 +312,7 @@ impl Looker<'_, '_> {
     }
 
     /// Reads a file that is new. None if it is gone, or cannot be used.
-    fn read(&mut self, dir: &AgentDir, files: &mut AgentFiles, file: FoundFile) -> Option<SignFile> {
+    fn read(&mut self, dir: &AgentDir, files: &mut AgentFiles, file: AgentFile) -> Option<SignFile> {
         let sort = file.sort;
         let is_complete = |text: &str| match sort {
             FileSort::Declaration => Declaration::read(text).is_ok(),
@@ -319,18 +329,15 @@ impl Looker<'_, '_> {
         };
         let sign = match sort {
             FileSort::Log => read_log(&text, files.is_works),
-            FileSort::Checkpoint => Sign::Checkpoint { text: one_line(&text) },
+            FileSort::Checkpoint => FileSign::Checkpoint { text: one_line(&text) },
             FileSort::Declaration => {
                 let declared = Declaration::read(&text).and_then(|declared| self.check_limits(declared));
                 match (declared, file.name.end) {
-                    (Ok(declared), end) => Sign::Declaration { declared, end, is_edit: false },
+                    (Ok(declared), end) => FileSign::Declaration { declared, end, is_edit: false },
                     // It ended before anybody looked.
                     (Err(_), Some(_)) => return None,
                     (Err(reason), None) => {
-                        files.look.forget_dir_of(&file.path);
-                        files.renames.push((file.path.clone(), DeclarationEnd::Malformed));
-                        let detail = format!("{}: {reason}", file.path);
-                        self.report(files, Code::DeepworkMalformed, Level::Warn, 0, detail);
+                        self.set_aside(files, file.path, &reason);
                         return None;
                     }
                 }
@@ -435,12 +442,12 @@ impl Looker<'_, '_> {
             && known.activity() == Some(&text::cut(&declared.activity, crate::base::limits::FACT_MAX_CHARS));
         let id = known.heartbeat_id().and_then(HeartbeatId::parse).filter(|_| !is_same)?;
         let at = known.started_at().unwrap_or(self.tick.now);
-        Some(SignFile { at, path, id, number: 0, sign: Sign::Declaration { declared, end: None, is_edit: true } })
+        Some(SignFile { at, path, id, number: 0, sign: FileSign::Declaration { declared, end: None, is_edit: true } })
     }
 }
 
 /// What a log says about itself in its header.
-fn read_log(text: &str, is_works: bool) -> Sign {
+fn read_log(text: &str, is_works: bool) -> FileSign {
     let header = |name: &str| {
         text.lines().take(HEADER_LINES).find_map(|line| {
             let (found, value) = line.split_once([':', '：'])?;
@@ -451,7 +458,7 @@ fn read_log(text: &str, is_works: bool) -> Sign {
     let is_introspection = kind.as_deref() == Some(INTROSPECTION) || is_works && text.contains(INTROSPECTION_WORD);
     let kind = if is_introspection { INTROSPECTION.to_owned() } else { kind.unwrap_or_else(|| "activity".to_owned()) };
     let emergency = EMERGENCY_HEADERS.iter().find_map(|name| header(name));
-    Sign::Log { kind, title: header("title"), emergency }
+    FileSign::Log { kind, title: header("title"), emergency }
 }
 
 /// A text in one line.

@@ -41,7 +41,7 @@ struct LookedDir {
 
 /// A file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundFile {
+pub struct AgentFile {
     pub sort: FileSort,
     /// Its path, relative to the agent's directory or tree.
     pub path: String,
@@ -57,10 +57,12 @@ pub struct FileFault {
 
 /// What a look found.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct FilesLook {
     /// The files that are new. Only these and what is in changed directories was looked at.
-    pub files: Vec<FoundFile>,
+    pub files: Vec<AgentFile>,
     pub faults: Vec<FileFault>,
+    /// Files in the directory of declarations whose names have no heartbeat id.
+    pub misnamed: Vec<String>,
     /// What to remember, once the files have been taken into account.
     pub looked: Looked,
     /// Whether the declarations were listed, so that one that is not in `looked` is gone.
@@ -69,7 +71,7 @@ pub struct Look {
     pub declared_changed_at: Option<i64>,
 }
 
-impl Look {
+impl FilesLook {
     /// Forgets the directory of a file, which is then listed again at the next look.
     pub fn forget_dir_of(&mut self, path: &str) {
         if let Some((dir, _)) = path.rsplit_once('/') {
@@ -88,10 +90,10 @@ pub type IsNew<'a> = &'a dyn Fn(FileSort, &str, &FileName) -> bool;
 
 impl AgentDir {
     /// Looks for files that are new, using what is remembered of the look before.
-    pub fn look(&self, before: Option<&Looked>, is_new: IsNew<'_>) -> Result<Look> {
+    pub fn look(&self, before: Option<&Looked>, is_new: IsNew<'_>) -> Result<FilesLook> {
         let tree = self.root.number()?;
         let before = before.filter(|before| before.tree == tree);
-        let mut walk = Walk { root: &self.root, before, is_new, look: Look::default(), began_ns: now_ns() };
+        let mut walk = Walk { root: &self.root, before, is_new, look: FilesLook::default(), began_ns: now_ns() };
         walk.look.looked.tree = tree;
         let stats = self.stats_prefix();
         if stats.is_empty() || walk.is_directory("stats") {
@@ -125,7 +127,7 @@ struct Walk<'a> {
     root: &'a Dir,
     before: Option<&'a Looked>,
     is_new: IsNew<'a>,
-    look: Look,
+    look: FilesLook,
     began_ns: i64,
 }
 
@@ -206,6 +208,10 @@ impl Walk<'_> {
         for (name, file_type) in names {
             let file = format!("{path}/{name}");
             let parsed = match names::parse(sort, &name) {
+                None if sort == FileSort::Declaration && is_misnamed(&name, file_type) => {
+                    self.look.misnamed.push(file);
+                    continue;
+                }
                 None => continue,
                 Some(Err(digits)) => {
                     self.look.fault(&file, format!("{digits} is not a time"));
@@ -222,7 +228,7 @@ impl Walk<'_> {
                 self.look.looked.declared.insert(file.clone(), changed);
             }
             if (self.is_new)(sort, &file, &parsed) {
-                self.look.files.push(FoundFile { sort, path: file, name: parsed });
+                self.look.files.push(AgentFile { sort, path: file, name: parsed });
             }
         }
     }
@@ -283,6 +289,12 @@ impl Walk<'_> {
         self.remember(path, dir.clone());
         dir.dirs.iter().map(|name| format!("{path}/{name}")).collect()
     }
+}
+
+/// Whether a file was probably meant to be a declaration.
+fn is_misnamed(name: &str, file_type: FileType) -> bool {
+    let stem = name.strip_suffix(FileSort::Declaration.suffix());
+    file_type == FileType::RegularFile && stem.is_some_and(|stem| !stem.is_empty() && !stem.contains('.'))
 }
 
 fn not_a_file(file_type: FileType) -> &'static str {

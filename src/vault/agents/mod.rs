@@ -18,7 +18,7 @@ use super::Vault;
 use super::files::Dir;
 use crate::base::{EntityId, Error, HeartbeatId, Result, names};
 
-pub use look::{FileFault, FoundFile, Look, Looked};
+pub use look::{AgentFile, FileFault, FilesLook, Looked};
 pub use looks::Looks;
 pub use names::{FileName, FileSort, open_path};
 

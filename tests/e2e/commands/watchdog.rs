@@ -70,10 +70,11 @@ fn an_anomaly_is_reported_with_advice() {
 fn an_agent_that_starts_and_shows_nothing_is_never_seen() {
     let mut hive = configured("");
     hive.append("AgentStarted", "agent:main", json!({}));
-    let found = "NEVER_SEEN agent:main error 301";
-    finds(&mut hive, &[(299, &[]), (300, &[]), (301, &[found])]);
+    let (warn, last) = ("NEVER_SEEN agent:main warn 301", "NEVER_SEEN agent:main warn 600");
+    let over = "NEVER_SEEN agent:main error 601";
+    finds(&mut hive, &[(299, &[]), (300, &[]), (301, &[warn]), (600, &[last]), (601, &[over])]);
     ok(&hive, "hf-checkpoint Here");
-    finds(&mut hive, &[(302, &[])]);
+    finds(&mut hive, &[(602, &[])]);
     // Who was only announced by some command of its own is expected once it holds something.
     let mut hive = configured("");
     ok(&hive, "hf-task propose Form --actor agent:main");
@@ -111,23 +112,27 @@ fn introspections_become_due_in_three_steps() {
 }
 
 #[test]
-fn an_id_from_the_future_is_reported_and_ignored() {
+fn an_id_from_the_future_is_reported_and_counts_when_its_time_has_come() {
     for (ahead, skewed) in [(119, false), (120, false), (121, true)] {
         let mut hive = configured("");
         ok(&hive, "hf-checkpoint Here");
-        fs::write(file(&hive, &format!("checkpoints/{}.txt", beat(601 + ahead))), "Later\n").unwrap();
+        let name = format!("checkpoints/{}.txt", beat(601 + ahead));
+        fs::write(file(&hive, &name), "Later\n").unwrap();
         let found = tick(&mut hive, 601);
-        let skew = format!("CLOCK_SKEW agent:main error {ahead}");
+        let skew = format!("CLOCK_SKEW agent:main error {ahead} {name}: the id is in the future");
         let inactive = "INACTIVE agent:main error 601".to_owned();
-        assert_eq!(found, if skewed { vec![inactive, skew] } else { vec![inactive] }, "{ahead}");
+        assert_eq!(found, if skewed { vec![inactive, skew] } else { vec![] }, "{ahead}");
+        assert_eq!(tick(&mut hive, 601 + ahead), [""; 0]);
+        // It counts once, and from its own time on.
+        let seconds = 601 + ahead + 301;
+        assert_eq!(
+            tick(&mut hive, seconds),
+            ["INACTIVE agent:main warn 301", "INTROSPECTION_OVERDUE agent:main notice NNN"]
+                .map(|line| line.replace("NNN", &seconds.to_string()))
+        );
+        assert_eq!(count(&hive, "CheckpointRecorded"), 2);
         all_is_well(&hive);
     }
-    let mut hive = configured("");
-    ok(&hive, "hf-checkpoint Here");
-    fs::write(file(&hive, "current_heartbeat_id.txt"), beat(500)).unwrap();
-    // The tick itself mends it.
-    finds(&mut hive, &[(60, &["CLOCK_SKEW agent:main error 440"]), (61, &[])]);
-    assert_eq!((count(&hive, "AnomalyDetected"), count(&hive, "AnomalyCleared")), (1, 1));
 }
 
 #[test]
@@ -156,8 +161,9 @@ fn an_anomaly_is_recorded_only_when_it_begins_and_ends() {
     let begun: Vec<_> = events.iter().filter(|event| event["event_type"] == "AnomalyDetected").collect();
     assert_eq!(begun.len(), 1);
     assert_eq!((&begun[0]["timestamp"], &begun[0]["actor"]), (&json!("2026-01-31T12:11:00Z"), &json!("core:watchdog")));
-    assert_eq!(begun[0]["payload"], json!({"code": "INACTIVE", "seconds": 660}));
-    ok(&hive, "hf-checkpoint Back");
+    let payload = json!({"code": "INACTIVE", "seconds": 660, "due_at": "2026-01-31T12:10:00Z"});
+    assert_eq!(begun[0]["payload"], payload);
+    ok(&hive, "hf-activity --kind introspection");
     let cleared = at(&mut hive, 1560, "hf-watchdog").expect_exit(0);
     assert_eq!((cleared.get("STATUS"), cleared.get("DID")), ("HEALTHY", "AnomalyCleared agent:main"));
     for second in (1620..=1800).step_by(60) {
@@ -205,14 +211,14 @@ fn hooks_are_told_about_beginnings_ends_and_every_heartbeat() {
     tick(&mut hive, 60);
     assert_eq!(
         heard(&hive, "beat"),
-        "HEARTBEAT_ID:20260131120100\nSTATUS:HEALTHY\nAGENT:main\n20260131120100 HEALTHY main \n"
+        "HEARTBEAT_ID:20260131120100\nSTATUS:HEALTHY\nAGENT:main\nCALL:beat\n20260131120100 HEALTHY main \n"
     );
     tick(&mut hive, 301);
     let advice = "ADVICE:write an activity log, or a checkpoint if you are in the middle of something\n";
     assert_eq!(
         heard(&hive, "warning"),
         format!(
-            "HEARTBEAT_ID:20260131120501\nSTATUS:WARNING\nAGENT:main\nANOMALY:INACTIVE agent:main warn 301\n{advice}\
+            "HEARTBEAT_ID:20260131120501\nSTATUS:WARNING\nAGENT:main\nCALL:warning\nANOMALY:INACTIVE agent:main warn 301\n{advice}\
              20260131120501 WARNING main INACTIVE\n"
         )
     );
@@ -221,7 +227,7 @@ fn hooks_are_told_about_beginnings_ends_and_every_heartbeat() {
     tick(&mut hive, 601);
     let anomaly = heard(&hive, "anomaly");
     let said = format!(
-        "HEARTBEAT_ID:20260131121001\nSTATUS:ANOMALY\nAGENT:main\nANOMALY:INACTIVE agent:main error 601\n{advice}\
+        "HEARTBEAT_ID:20260131121001\nSTATUS:ANOMALY\nAGENT:main\nCALL:try\nANOMALY:INACTIVE agent:main error 601\n{advice}\
          20260131121001 ANOMALY main INACTIVE\n"
     );
     assert!(anomaly.starts_with(&said), "{anomaly}");
@@ -234,7 +240,7 @@ fn hooks_are_told_about_beginnings_ends_and_every_heartbeat() {
     tick(&mut hive, 803);
     assert_eq!(
         heard(&hive, "cleared"),
-        "HEARTBEAT_ID:20260131121323\nSTATUS:HEALTHY\nAGENT:main\nCLEARED:INACTIVE agent:main\n\
+        "HEARTBEAT_ID:20260131121323\nSTATUS:HEALTHY\nAGENT:main\nCALL:cleared\nCLEARED:INACTIVE agent:main\n\
          20260131121323 HEALTHY main INACTIVE\n"
     );
     assert_eq!(count(&hive, "AnomalyDetected"), 1, "a reminder is no event");
@@ -245,7 +251,7 @@ fn hooks_are_told_about_beginnings_ends_and_every_heartbeat() {
 fn a_hook_that_hangs_or_fails_is_recorded_and_the_tick_goes_on() {
     for (hook, reason) in [("exec sleep 60", "second"), ("echo no >&2; exit 3", "the hook exited with 3: no")] {
         let settings = format!(
-            "hooks:\n  timeout_seconds: 1\nwatchdog:\n  hooks:\n    on_anomaly: '{hook}'\n    on_beat: 'cat > ../beat.txt'\n"
+            "hooks:\n  timeout_seconds: 1\nwatchdog:\n  recover_from: []\n  hooks:\n    on_anomaly: '{hook}'\n    on_beat: 'cat > ../beat.txt'\n"
         );
         let mut hive = configured(&settings);
         ok(&hive, "hf-checkpoint Here");
@@ -314,7 +320,8 @@ fn a_silent_agent_is_woken_and_then_escalated_once() {
     let mut hive = configured(&hooks("  max_recovery_attempts: 2\n  recovery_wait_cycles: 3\n"));
     ok(&hive, "hf-checkpoint Here");
     let mut done = BTreeMap::new();
-    for n in 0..30 {
+    // Before introspection is overdue as well.
+    for n in 0..19 {
         let before = kinds(&hive).len();
         tick(&mut hive, 601 + 60 * n);
         for kind in kinds(&hive).split_off(before) {
@@ -327,7 +334,7 @@ fn a_silent_agent_is_woken_and_then_escalated_once() {
     assert_eq!(done["RecoveryAttempted"], [0, 4]);
     assert_eq!((&done["EscalationRequired"], &done["AnomalyDetected"]), (&vec![8], &vec![0]));
     // An agent that comes back can be lost again.
-    ok(&hive, "hf-checkpoint Back");
+    at(&mut hive, 2341, "hf-activity --kind introspection").expect_exit(0);
     tick(&mut hive, 2400);
     tick(&mut hive, 4000);
     assert_eq!(count(&hive, "RecoveryAttempted"), 3);
@@ -359,8 +366,9 @@ fn a_symlink_in_one_agents_folder_does_not_blind_the_watchdog() {
     ok(&hive, "hf-checkpoint Here --agent b");
     symlink("/etc/passwd", hive.vault().join("Agents/a/checkpoints/20990101000000.txt")).unwrap();
     let reply = at(&mut hive, 601, "hf-watchdog").expect_exit(1);
-    assert_eq!(reply.all("ANOMALY"), ["INACTIVE agent:a error 601", "INACTIVE agent:b error 601"]);
-    assert!(reply.stderr.contains("ignored files of agent:a: "), "{reply:#?}");
+    let link =
+        "FILE_UNREADABLE agent:a warn 0 checkpoints/20990101000000.txt: it is a symbolic link, which is not followed";
+    assert_eq!(reply.all("ANOMALY"), ["INACTIVE agent:a error 601", "INACTIVE agent:b error 601", link]);
     assert_eq!(count(&hive, "AnomalyDetected"), 2);
 }
 

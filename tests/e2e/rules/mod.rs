@@ -2,6 +2,7 @@
 //! crashes and concurrency. Random models check the rules where examples are not enough.
 
 mod across_commands;
+mod agent_files;
 mod authority;
 mod branch_model;
 mod caches;

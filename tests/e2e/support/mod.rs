@@ -17,3 +17,4 @@ pub mod session_fixture;
 pub mod steps;
 pub mod test_vault;
 pub mod watchdog_fixture;
+pub mod works_fixture;

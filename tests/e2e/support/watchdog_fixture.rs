@@ -25,7 +25,7 @@ pub fn moment(seconds: i64) -> Timestamp {
 
 /// The heartbeat id of that time.
 pub fn beat(seconds: i64) -> String {
-    HeartbeatId::from_time(moment(seconds), 0).to_string()
+    HeartbeatId::from_time(moment(seconds), hiveforge::base::Zone::Utc).to_string()
 }
 
 /// Moves the clock and runs a command line.

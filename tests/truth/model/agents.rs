@@ -89,11 +89,12 @@ impl World {
             }
             (_, None) if declared.is_none() && !expected => {}
             (None, None) => judge("NEVER_SEEN", known.started, limits.never_seen),
-            (Some(seen), None) => judge("INACTIVE", seen, limits.inactive),
+            (Some(seen), None) => judge("INACTIVE", seen.max(known.started), limits.inactive),
         }
-        if known.activity.is_some() && flexible.is_none() {
-            let since = known.introspection.unwrap_or(known.started).max(self.surfaced(agent).unwrap_or(i64::MIN));
-            judge("INTROSPECTION_OVERDUE", since, limits.introspection);
+        // Expected of whoever was started, or has declared anything.
+        if (declared.is_some() || !known.announced) && flexible.is_none() {
+            let since = known.introspection.max(self.surfaced(agent)).max(Some(known.started));
+            judge("INTROSPECTION_OVERDUE", since.unwrap_or(known.started), limits.introspection);
         }
         if let Duty::Broken(at) = known.duty {
             broken.push(("INTROSPECTION_DUTY", now - at));

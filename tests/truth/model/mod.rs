@@ -296,7 +296,7 @@ impl Default for Settings {
             oscillations: 5,
             approval_hours: 24,
             reject_late: false,
-            never_seen: 300,
+            never_seen: 600,
             inactive: 600,
             introspection: 1800,
             unchecked: 600,

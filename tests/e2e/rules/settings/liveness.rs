@@ -28,6 +28,11 @@ pub fn an_agent_that_was_never_seen_is_an_anomaly(setting: Setting) {
     Trial::of(setting, 60).changes(steps, vec![], only("NEVER_SEEN error"));
 }
 
+pub fn an_agent_that_was_never_seen_causes_a_warning(setting: Setting) {
+    let steps = |story: &mut TestJobVault| minute_after(story, &["hf-append AgentStarted --actor agent:main"]);
+    Trial::of(setting, 60).changes(steps, vec![], only("NEVER_SEEN warn"));
+}
+
 pub fn an_inactive_agent_causes_a_warning(setting: Setting) {
     let steps = |story: &mut TestJobVault| minute_after(story, &["hf-checkpoint hi"]);
     Trial::of(setting, 60).changes(steps, vec![], only("INACTIVE warn"));
@@ -139,4 +144,14 @@ pub fn the_files_of_agents_are_in_another_tree(setting: Setting) {
         works.join("stats/checkpoints").exists()
     };
     Trial::of(setting, "../ai-works").changes(steps, false, true);
+}
+
+pub fn activity_logs_are_read_in_these_directories(setting: Setting) {
+    let steps = |story: &mut TestJobVault| {
+        let histories = story.dir().join("ai-works/projects/p/histories");
+        fs::create_dir_all(&histories).expect("new directories");
+        fs::write(histories.join(format!("{}.md", beat(0))), "built it\n").expect("a log");
+        ok(story, "hf-watchdog --works ai-works").all("DID").iter().any(|did| did.starts_with("ActivityLogged"))
+    };
+    Trial::of(setting, vec!["artifacts", "projects"]).changes(steps, false, true);
 }

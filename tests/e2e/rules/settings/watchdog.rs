@@ -53,6 +53,14 @@ pub fn the_next_attempt_to_wake_an_agent_waits(setting: Setting) {
     Trial::of(setting, 0).given(Setting::OnAnomaly, TELL).changes(steps, 1, 2);
 }
 
+pub fn the_anomalies_to_recover_from_can_be_chosen(setting: Setting) {
+    let steps = |story: &mut TestJobVault| {
+        silent(story, &[601]);
+        count(story, "RecoveryAttempted")
+    };
+    Trial::of(setting, vec!["INTROSPECTION_OVERDUE"]).given(Setting::OnAnomaly, TELL).changes(steps, 1, 0);
+}
+
 /// The lines that a hook is told while an agent falls silent and comes back.
 fn coming_and_going(story: &mut TestJobVault) -> Vec<String> {
     silent(story, &[301, 601]);
@@ -71,21 +79,21 @@ fn tells(setting: Setting, expected: &[&str]) {
 }
 
 pub fn every_tick_is_reported(setting: Setting) {
-    let warned = ["STATUS:WARNING", "AGENT:main", "ANOMALY:INACTIVE agent:main warn 301"];
-    let failed = ["STATUS:ANOMALY", "AGENT:main", "ANOMALY:INACTIVE agent:main error 601"];
-    tells(setting, &[&warned[..], &failed, &["STATUS:HEALTHY", "AGENT:main"]].concat());
+    let warned = ["STATUS:WARNING", "AGENT:main", "CALL:beat", "ANOMALY:INACTIVE agent:main warn 301"];
+    let failed = ["STATUS:ANOMALY", "AGENT:main", "CALL:beat", "ANOMALY:INACTIVE agent:main error 601"];
+    tells(setting, &[&warned[..], &failed, &["STATUS:HEALTHY", "AGENT:main", "CALL:beat"]].concat());
 }
 
 pub fn a_warning_is_reported(setting: Setting) {
-    tells(setting, &["STATUS:WARNING", "AGENT:main", "ANOMALY:INACTIVE agent:main warn 301"]);
+    tells(setting, &["STATUS:WARNING", "AGENT:main", "CALL:warning", "ANOMALY:INACTIVE agent:main warn 301"]);
 }
 
 pub fn an_anomaly_is_reported(setting: Setting) {
-    tells(setting, &["STATUS:ANOMALY", "AGENT:main", "ANOMALY:INACTIVE agent:main error 601"]);
+    tells(setting, &["STATUS:ANOMALY", "AGENT:main", "CALL:try", "ANOMALY:INACTIVE agent:main error 601"]);
 }
 
 pub fn the_end_of_an_anomaly_is_reported(setting: Setting) {
-    tells(setting, &["STATUS:HEALTHY", "AGENT:main", "CLEARED:INACTIVE agent:main"]);
+    tells(setting, &["STATUS:HEALTHY", "AGENT:main", "CALL:cleared", "CLEARED:INACTIVE agent:main"]);
 }
 
 /// The first line that a notified hook is told after these steps.
