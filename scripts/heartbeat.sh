@@ -188,7 +188,7 @@ assign() { # LINE KEY TEXT
     return
   fi
   if [ -n "${line_of[$key]-}" ]; then
-    report[${reported_in[$key]}]="line ${line_of[$key]}: not taken over: $key: replaced in line $at"
+    report[${reported_in[$key]}]="line ${line_of[$key]}: $key=${value_of[$key]}, replaced in line $at"
   fi
   value_of[$key]=$value line_of[$key]=$at reported_in[$key]=${#report[@]}
   into=''
@@ -576,8 +576,8 @@ run() {
   every=${in_force[watchdog.interval_seconds]-${value_of[INTERVAL_SECONDS]-60}}
   log NOTICE "heartbeat started: pid $$, every $every s, $PWD/$tree, vault ${vault:-named in hiveforge.config.yaml}"
   # If the agent was watched before, its silence counts from here on.
-  case $(hf-project agents 9>&- || :) in
-    *$'\n''ENTITY:agent:main '*' Active'*) record AgentStopped "the heartbeat starts again" ;;
+  case $(hf-append AgentStopped --subject agent:main --dry-run 9>&- || :) in
+    *$'\n'STATUS:VALID$'\n'*) record AgentStopped "the heartbeat starts again" ;;
   esac
   record AgentStarted "the heartbeat starts"
   if [ -z "$ending" ]; then
