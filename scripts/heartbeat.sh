@@ -345,16 +345,18 @@ is_tree() { # PATH, relative to the vault
 
 # Puts into the vault's settings what they do not set themselves.
 take_over() {
-  local i name value now count=0 reply
+  local i name value shown now count=0 reply
   if ! read_settings; then
     log WARNING "the settings cannot be read, so nothing is taken over: $(sum "$settings")"
     return
   fi
   for i in "${!names[@]}"; do
     name=${names[i]} value=${wanted[i]} now=${in_force[${names[i]}]-}
+    # A reply escapes backslashes.
+    shown=${value//\\/\\\\}
     if [ -z "${source_of[$name]-}" ]; then
       log WARNING "this version has no setting $name; not taken over (${origin[i]})"
-    elif [ "$now" = "$value" ] && { [ $strict = yes ] || [ "${source_of[$name]}" != default ]; }; then
+    elif [ "$now" = "$shown" ] && { [ $strict = yes ] || [ "${source_of[$name]}" != default ]; }; then
       continue
     elif [ "${source_of[$name]}" = default ] && [ $strict = no ]; then
       if reply=$(hf-config set "$name" "$value" 9>&-); then

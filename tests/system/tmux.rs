@@ -81,18 +81,53 @@ impl Drop for Server {
     }
 }
 
+/// Looks again and again, for at most a minute. Returns whether it is so in the end.
+fn comes(so: impl Fn() -> bool) -> bool {
+    const LOOKS: u32 = 3000;
+    for _ in 0..LOOKS {
+        if so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+#[track_caller]
+fn until(what: &str, so: impl Fn() -> bool) {
+    assert!(comes(so), "{what} did not come");
+}
+
 fn script(name: &str) -> String {
     format!("{}/scripts/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The reminder of a try, without what was typed to save the chat.
-fn reminder(id: &str, found: &str, attempt: &str, saved: &str) -> String {
-    let advice = "write an activity log, or a checkpoint if you are in the middle of something";
+/// A pattern of the id that a message begins with and of the findings that follow it.
+const ID: &str = r"\d{14}";
+const ADVICE: &str = r"write an activity log, or [^\n\r]+ if you are in the middle of something[^\n\r]*";
+
+/// The pattern of what a try types: what saves the chat, if anything, and the reminder.
+fn attempt(number: u64, seconds: &str, saves: bool) -> String {
+    let (typed, told) = match saves {
+        true => (
+            format!(r"/chat save HEARTBEAT_{ID}\r"),
+            format!("\nBefore this, \"/chat save HEARTBEAT_{ID}\" was typed to save the chat\\."),
+        ),
+        false => Default::default(),
+    };
     format!(
-        "Heartbeat: {id}\n\nYou were interrupted: {found} (try {attempt}).\nWhat was missing: {advice}.\n{saved}To get back to \
-         work:\n1. Read your instructions again.\n2. Look at your latest logs, to see what you were doing.\n3. Write an \
-         introspection as an activity log with the id {id}.\n4. Wait for the next heartbeat, then continue."
+        "\\x1b\\x1b{typed}Heartbeat: {ID}\n\nYou were interrupted: INACTIVE for {seconds} s \\(try {number} of 3\\)\\.\n\
+         What was missing: {ADVICE}\\.{told}\nTo get back to work:\n1\\. Read your instructions again\\.\n2\\. Look at your \
+         latest logs, to see what you were doing\\.\n3\\. Write an introspection as an activity log with the id {ID}\\.\n\
+         4\\. Wait for the next heartbeat, then continue\\.\\r"
     )
+}
+
+/// Asserts that this pattern describes all of a text.
+#[track_caller]
+fn matches(pattern: &str, text: &str) {
+    let pattern = regex::Regex::new(&format!("^(?:{pattern})$")).expect("a pattern");
+    assert!(pattern.is_match(text), "{pattern}\n{text:?}");
 }
 
 #[test]
@@ -102,7 +137,8 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
     }
     let mut hive = TestVault::new();
     let hook = |name: &str| {
-        format!("HF_TMUX_SOCKET=hf HF_TMUX_TARGET=work:0.0 HF_TMUX_PAUSE=0 HF_KICK_SAVE= HF_KICK_PAUSE=0 '{}'", script(name))
+        let variables = "HF_TMUX_SOCKET=hf HF_TMUX_TARGET=raw:0.0 HF_TMUX_PAUSE=0 HF_KICK_SAVE= HF_KICK_PAUSE=0";
+        format!("{variables} '{}'", script(name))
     };
     let settings = format!(
         "watchdog:\n  interval_seconds: 600\n  hooks:\n    on_beat: \"{}\"\n    on_anomaly: \"{}\"\n",
@@ -112,31 +148,41 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
     hive.configure(&settings);
     hive.run("checkpoint", &["At work"]).expect_exit(0);
     let server = Server::start();
+    // A pane that keeps every byte.
+    let (ready, typed) = (hive.dir().join("ready"), hive.dir().join("typed"));
+    let dir = hive.dir().to_str().expect("UTF-8");
+    let keep = "stty raw -echo; : >ready; exec cat >typed";
+    server.must(&["new-session", "-d", "-s", "raw", "-c", dir, keep]);
+    until("the pane", || ready.exists());
+    // Waits for the end of a message.
+    let typed = |messages: usize| {
+        let text = || fs::read_to_string(&typed).unwrap_or_default();
+        until("a message", || text().matches('\r').count() >= messages);
+        text()
+    };
     server.tick(&hive).expect_exit(0);
-    server.shows("Heartbeat: 20260131120000", 2);
+    let beat = "Heartbeat: 20260131120000\r";
+    assert_eq!(typed(1), beat);
 
     hive.at("2026-01-31T12:06:00Z");
     server.tick(&hive).expect_exit(0);
-    server.shows("Heartbeat: 20260131120600", 2);
-    server.shows(
-        "INACTIVE (warn, 360 s): write an activity log, or a checkpoint if you are in the middle of something",
-        2,
-    );
+    let warned = format!("Heartbeat: 20260131120600\n\nINACTIVE \\(warn, 360 s\\): {ADVICE}\\r");
+    matches(&format!("{beat}{warned}"), &typed(2));
 
+    // An attempt, and no heartbeat.
     hive.at("2026-01-31T12:11:00Z");
     server.tick(&hive).expect_exit(1);
-    for line in reminder("20260131121100", "INACTIVE for 660 s", "1 of 3", "").lines().filter(|line| !line.is_empty()) {
-        server.shows(line, 2);
-    }
+    let before = typed(3);
+    matches(&format!("{beat}{warned}{}", attempt(1, "660", false)), &before);
     assert!(!hive.events().iter().any(|event| event["event_type"] == "HookFailed"), "{:#?}", hive.events());
 
     // The pane is gone: the watchdog still works, and the failure of the hook is recorded.
-    server.must(&["kill-session", "-t", "=work"]);
+    server.must(&["kill-session", "-t", "=raw"]);
     hive.run("checkpoint", &["Back"]).expect_exit(0);
     server.tick(&hive);
     let failed = hive.events().pop().expect("an event");
     assert_eq!(failed["event_type"], "HookFailed", "{failed:#}");
-    assert!(failed["payload"]["reason"].as_str().is_some_and(|why| why.contains("no pane work:0.0")), "{failed:#}");
+    assert!(failed["payload"]["reason"].as_str().is_some_and(|why| why.contains("no pane raw:0.0")), "{failed:#}");
 }
 
 /// A hook that makes a try at once, without interrupting or saving.
@@ -264,7 +310,7 @@ impl Live {
     }
 
     fn log(&self) -> String {
-        let all = fs::read_dir(self.path("ai-works/logs")).expect("a directory");
+        let all = fs::read_dir(self.path("ai-works/logs")).into_iter().flatten();
         all.map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a log")).collect()
     }
 
@@ -272,17 +318,10 @@ impl Live {
         self.hive.events().iter().filter(|event| event["event_type"] == kind).count()
     }
 
-    /// Waits for something, for at most a minute.
+    /// Waits for something, and shows what happened until then if it does not come.
     #[track_caller]
     fn until(&self, what: &str, so: impl Fn() -> bool) {
-        const LOOKS: u32 = 3000;
-        for _ in 0..LOOKS {
-            if so() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("{what} did not come\n{}\n{:?}", self.log(), self.typed());
+        assert!(comes(so), "{what} did not come\n{}\n{:?}", self.log(), self.typed());
     }
 
     /// Waits until this many more ticks are in the log.
@@ -333,17 +372,10 @@ fn heartbeat_sh_beats_recovers_gives_up_and_beats_again() {
     assert_eq!(live.count("HookFailed"), 0);
 
     // Every byte that reached the pane.
-    let beat = r"Heartbeat: (\d{14})\r";
-    let warned = r"Heartbeat: \d{14}\n\nINACTIVE \(warn, [45] s\): write an activity log, or a checkpoint if you are in the middle of something\r";
-    let tries = [1, 2, 3].map(|n| {
-        let text = reminder("ID", "FOUND", &format!("{n} of 3"), "SAVED");
-        let text = regex::escape(&text).replace("ID", r"\d{14}").replace("FOUND", r"INACTIVE for \d+ s");
-        let saved = "Before this, \"/chat save HEARTBEAT_\\d{14}\" was typed to save the chat\\.\n";
-        format!("\u{1b}\u{1b}/chat save HEARTBEAT_\\d{{14}}\\r{}\\r", text.replace("SAVED", saved))
-    });
-    let whole = format!("^(?:{beat}){{3,}}(?:{warned})*{}\u{1b}\u{1b}(?:{beat}){{2,}}$", tries.concat());
-    let typed = live.typed();
-    assert!(regex::Regex::new(&whole).expect("a pattern").is_match(&typed), "{whole}\n{typed:?}");
+    let beat = format!(r"Heartbeat: {ID}\r");
+    let warned = format!("Heartbeat: {ID}\n\nINACTIVE \\(warn, [456] s\\): {ADVICE}\\r");
+    let tries = [1, 2, 3].map(|number| attempt(number, r"\d+", true)).concat();
+    matches(&format!(r"(?:{beat}){{3,}}(?:{warned})+{tries}\x1b\x1b(?:{beat}){{2,}}"), &live.typed());
     // The log tells the same story, in this order.
     let log = live.log();
     let mut rest = log.as_str();
