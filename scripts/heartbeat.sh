@@ -440,8 +440,9 @@ log() { # LEVEL TEXT
   printf '%s\n' "$line" || :
 }
 
-# What the previous and the current report say: a finding as "CODE subject" and its level. Agents to which no
-# heartbeats are sent, because a recovery is waited for or was given up, and the number of attempts.
+# What the previous and the current report say: a finding as "CODE subject", with the file or hook that it is about if
+# there is one, and its level. Agents to which no heartbeats are sent, because a recovery is waited for or was given up,
+# and the number of attempts.
 declare -A before=() found=() text_of=() held=() tries=()
 code='' id='' status=''
 
@@ -462,11 +463,11 @@ log_tick() {
   for subject in "${!held[@]}"; do
     for finding in "${!found[@]}"; do
       # Only an error is recovered from.
-      [ "${found[$finding]} ${finding#* }" != "error $subject" ] || continue 2
+      [[ "${found[$finding]} $finding " != "error "*" $subject "* ]] || continue 2
     done
     unset "held[$subject]" "tries[$subject]"
   done
-  for finding in "${!found[@]}"; do
+  for finding in "${order[@]}"; do
     [ "${before[$finding]-}" = "${found[$finding]}" ] || log "$(level_of "${found[$finding]}")" "${text_of[$finding]}"
   done
   before=()
@@ -475,9 +476,9 @@ log_tick() {
 
 # Takes one line of the watchdog's reports. Sets `code` to - when a report is complete.
 take() { # LINE
-  local key=${1%%:*} value=${1#*:} rest subject level seconds
+  local key=${1%%:*} value=${1#*:} rest subject level seconds finding
   case $key in
-    EXIT) code=$value id='' status='' found=() text_of=() did=() ;;
+    EXIT) code=$value id='' status='' found=() text_of=() order=() did=() ;;
     STATUS) status=$value ;;
     SUM)
       # The answers 0 and 1 are reports; anything else is an error of the tick.
@@ -489,8 +490,14 @@ take() { # LINE
     HEARTBEAT_ID) id=$value ;;
     ANOMALY)
       read -r rest subject level seconds value <<<"$value"
-      found["$rest $subject"]=$level
-      text_of["$rest $subject"]="$rest $subject for $seconds s${value:+: $value}"
+      finding="$rest $subject${value:+ ${value%%:*}}"
+      found[$finding]=$level order+=("$finding")
+      case $rest:$seconds in
+        *:0) rest+=" $subject" ;;
+        RUNAWAY:*) rest+=" $subject, $seconds events" ;;
+        *) rest+=" $subject for $seconds s" ;;
+      esac
+      text_of[$finding]="$rest${value:+: $value}"
       ;;
     DID) did+=("$value") ;;
     TICK_MS)
