@@ -2,7 +2,7 @@
 # heartbeat.sh: the old heartbeat for agents that write files into ai-works/, on top of hf-watchdog. Run it in the
 # directory that has ai-works/, an old heartbeat.conf if there is one, and the agent in the tmux session "agent".
 #
-#   heartbeat.sh [run]            send heartbeats until INT or TERM
+#   heartbeat.sh [run]            send heartbeats until INT, TERM or HUP
 #   heartbeat.sh start            the same in the background
 #   heartbeat.sh stop             stop it, and wait until it has stopped
 #   heartbeat.sh restart          stop, then start
@@ -359,7 +359,7 @@ take_over() {
     elif [ "$now" = "$shown" ] && { [ $strict = yes ] || [ "${source_of[$name]}" != default ]; }; then
       continue
     elif [ "${source_of[$name]}" = default ] && [ $strict = no ]; then
-      if reply=$(hf-config set "$name" "$value" 9>&-); then
+      if reply=$(hf-config set "$name" "$value" 2>/dev/null 9>&-); then
         count=$((count + 1))
         in_force[$name]=$value
       else
@@ -391,11 +391,14 @@ started_at() { # PID
 
 # Whether a heartbeat is running: the lock is held.
 is_running() {
-  [ -f "$lock" ] && ! flock -n "$lock" true
+  local rc=0
+  [ -f "$lock" ] || return 1
+  flock -n -E 75 "$lock" true || rc=$?
+  [ $rc = 75 ]
 }
 
-# A line of the lock file.
-told() { sed -n "s/^$1://p" "$lock" 2>/dev/null | head -n 1; }
+# A line of the lock file, which others may have written to.
+told() { sed -n "s/^$1://p" "$lock" 2>/dev/null | head -n 1 | tr -d '\000-\037\177'; }
 
 # Sets `pid` to the process that holds the lock. The file may be old or made up, so this checks that the process was
 # started when the file says, and has the lock file open.
@@ -531,7 +534,7 @@ take() { # LINE
 # Records that the agent started or stopped. A refusal, such as that of an emergency stop, does not end the heartbeat.
 record() { # EVENT REASON
   local reply
-  if ! reply=$(hf-append "$1" --subject agent:main --payload "{\"reason\":\"$2\"}" 9>&-); then
+  if ! reply=$(hf-append "$1" --subject agent:main --payload "{\"reason\":\"$2\"}" 2>/dev/null 9>&-); then
     log WARNING "$1 of agent:main was not recorded: $(sum "$reply")"
   fi
 }
@@ -546,6 +549,7 @@ find_vault() {
   vault=${HF_VAULT:-${HIVEFORGE_VAULT_PATH-}}
   if [ -n "$vault" ]; then
     [ -d "$vault/Akashic" ] || fail 7 "no vault in $vault; create it with hf-init"
+    vault=$(cd "$vault" && pwd -P)
   else
     while [ ! -d "$directory/Vault/Akashic" ] && [ -n "$directory" ]; do directory=${directory%/*}; done
     [ ! -d "$directory/Vault/Akashic" ] || vault=$directory/Vault
@@ -559,19 +563,20 @@ end() { # SIGNAL
 }
 
 run() {
-  local start rc=0 reply='' every under=() line first=yes days
+  local start rc=0 reply='' every under=() line first=yes part='' days
   need flock
   need hf-watchdog
   take_lock
   trap 'end INT' INT
   trap 'end TERM' TERM
+  trap 'end HUP' HUP
   printf -v start '%(%Y%m%d%H%M%S)T' -1
   log_file=$tree/logs/heartbeat_$start.log
   [ ! -L "$log_file" ] || fail 3 "$log_file is a symbolic link"
   days=${value_of[MAX_LOG_DAYS]-30}
   find "$tree/logs" -maxdepth 1 -type f -name 'heartbeat_*.log' -mmin "+$((days * 1440))" -delete 9>&- || :
   find_vault
-  [ -n "$vault" ] || reply=$(hf-config show 9>&-) || :
+  [ -n "$vault" ] || reply=$(hf-config show 2>/dev/null 9>&-) || :
   if [ "${reply%%$'\n'*}" = EXIT:7 ]; then
     reply=$(hf-init "$PWD/Vault" 9>&-) || fail 111 "the vault could not be created: $(sum "$reply")"
     vault=$PWD/Vault
@@ -585,7 +590,7 @@ run() {
   every=${in_force[watchdog.interval_seconds]-${value_of[INTERVAL_SECONDS]-60}}
   log NOTICE "heartbeat started: pid $$, every $every s, $PWD/$tree, vault ${vault:-named in hiveforge.config.yaml}"
   # If the agent was watched before, its silence counts from here on.
-  case $(hf-append AgentStopped --subject agent:main --dry-run 9>&- || :) in
+  case $(hf-append AgentStopped --subject agent:main --dry-run 2>/dev/null 9>&- || :) in
     *$'\n'STATUS:VALID$'\n'*) record AgentStopped "the heartbeat starts again" ;;
   esac
   record AgentStarted "the heartbeat starts"
@@ -595,8 +600,16 @@ run() {
     exec 8< <(exec "${under[@]}" hf-watchdog --every "$every" --works "$PWD/$tree" 2>&1 9>&-)
     watchdog=$!
     [ -z "$ending" ] || end "$ending"
-    while IFS= read -r line <&8 || [ $? -gt 128 ]; do
-      take "$line"
+    while :; do
+      # A signal that comes just before read blocks is noticed when read returns, so it returns every second.
+      if IFS= read -r -t 1 line <&8; then
+        take "$part$line"
+        part=''
+      elif [ $? -gt 128 ]; then
+        part+=$line
+      else
+        break
+      fi
       if [ "$code$first" = -yes ]; then
         first=no
         [ "$action" != --detached ] || detach
@@ -661,7 +674,7 @@ status() {
     echo "not running"
     exit 1
   fi
-  last=$(head -c 14 "$tree/stats/current_heartbeat_id.txt" 2>/dev/null) || last=none
+  last=$(head -c 14 "$tree/stats/current_heartbeat_id.txt" 2>/dev/null | tr -cd 0-9) || last=''
   echo "running since $(told SINCE), pid $(told PID)"
   echo "vault: $(told VAULT)"
   echo "log: $(told LOG)"

@@ -247,7 +247,7 @@ done
 "#;
 
 const CONF: &str = "INTERVAL_SECONDS=1\nINACTIVITY_WARNING_THRESHOLD=$((INTERVAL_SECONDS * 4))\n\
-                    INACTIVITY_STOP_THRESHOLD=6\nINTROSPECTION_THRESHOLD=600\nMONITORED_DIRS=(\"artifacts\")\n\
+                    INACTIVITY_STOP_THRESHOLD=8\nINTROSPECTION_THRESHOLD=600\nMONITORED_DIRS=(\"artifacts\")\n\
                     MAX_LOG_DAYS=30\nMAX_RECOVERY_ATTEMPTS=3\nMAX_RECOVERY_WAIT_CYCLES=2\n";
 
 /// A directory with a tree, an agent in the session `agent`, and a heartbeat with the real clock, nine hours east.
@@ -373,7 +373,7 @@ fn heartbeat_sh_beats_recovers_gives_up_and_beats_again() {
 
     // Every byte that reached the pane.
     let beat = format!(r"Heartbeat: {ID}\r");
-    let warned = format!("Heartbeat: {ID}\n\nINACTIVE \\(warn, [456] s\\): {ADVICE}\\r");
+    let warned = format!("Heartbeat: {ID}\n\nINACTIVE \\(warn, [4-8] s\\): {ADVICE}\\r");
     let tries = [1, 2, 3].map(|number| attempt(number, r"\d+", true)).concat();
     matches(&format!(r"(?:{beat}){{3,}}(?:{warned})+{tries}\x1b\x1b(?:{beat}){{2,}}"), &live.typed());
     // The log tells the same story, in this order.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fs2::FileExt;
 use hiveforge::policy::settings::Setting;
@@ -531,7 +531,8 @@ fn it_logs_every_tick_and_continues_after_one_that_failed() {
     fs::create_dir(&logs).unwrap();
     for (name, days) in [("heartbeat_1.log", 3), ("heartbeat_2.log", 1), ("other_1.log", 3), ("heartbeat_3.txt", 3)] {
         let file = File::create(logs.join(name)).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 3600)).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(now - Duration::from_secs(days * 86_400 + 3600)).unwrap();
     }
     let mut beside = Beside::start(heartbeat(&hive, &[]));
     while !beside.next("").contains("] [HEARTBEAT] ") {}
