@@ -154,10 +154,10 @@ fn t2_the_notify_script_sends_one_line_for_every_hook() {
         ),
         (
             "watchdog.hooks.on_giving_up",
-            "Bees: agent main cannot be woken (INACTIVE for 662 s; recovery attempts failed: 1); hf-decide show ESC-0002\n",
+            "Bees: giving up: agent main cannot be woken (INACTIVE for 662 s; recovery attempts failed: 1); hf-decide show ESC-0002\n",
         ),
         ("watchdog.hooks.on_warning", "main WARNING: INACTIVE for 301 s\n"),
-        ("watchdog.hooks.on_anomaly", "main ANOMALY: INACTIVE for 601 s\n"),
+        ("watchdog.hooks.on_anomaly", "try 1 of 1: main ANOMALY: INACTIVE for 601 s\n"),
         ("watchdog.hooks.on_cleared", "main HEALTHY: INACTIVE is over\n"),
         ("jobs.on_finish", "T-0002 FAIL: exit code 3\n"),
     ] {

@@ -6,6 +6,7 @@ mod corpus;
 mod embedding;
 mod example_vault;
 mod examples;
+mod heartbeat;
 mod hooks;
 mod json;
 pub mod layers;

@@ -8,8 +8,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use hiveforge::cli::COMMANDS;
-use hiveforge::policy::settings::Setting;
-use hiveforge::vault::config;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::test_vault::{Reply, TestVault, binary, write_private};
@@ -18,7 +16,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")
 }
 
-fn source(name: &str) -> String {
+pub(super) fn source(name: &str) -> String {
     fs::read_to_string(scripts().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
@@ -30,7 +28,7 @@ fn bash_scripts() -> Vec<(String, String)> {
 }
 
 /// A script in the folder of a hive, with a clean environment and the commands on its path.
-fn script(hive: &TestVault, name: &str, args: &[&str]) -> Command {
+pub(super) fn script(hive: &TestVault, name: &str, args: &[&str]) -> Command {
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let mut command = Command::new(scripts().join(name));
     command.args(args).current_dir(hive.dir()).env_clear().env("PATH", path);
@@ -59,7 +57,7 @@ fn tool(name: &str, args: &[&str]) -> Option<Reply> {
 
 /// Looks again and again, for ten seconds at most, until something is so.
 #[track_caller]
-fn until(what: &str, mut so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut so: impl FnMut() -> bool) {
     const LOOKS: u32 = 1000;
     for _ in 0..LOOKS {
         if so() {
@@ -71,13 +69,13 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 /// A script that runs beside the test, and is gone with it.
-struct Beside {
+pub(super) struct Beside {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
 }
 
 impl Beside {
-    fn start(mut command: Command) -> Beside {
+    pub(super) fn start(mut command: Command) -> Beside {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the script starts");
         let lines = BufReader::new(child.stdout.take().unwrap());
         Beside { child, lines }
@@ -85,7 +83,7 @@ impl Beside {
 
     /// The next line that begins so, without that.
     #[track_caller]
-    fn next(&mut self, begin: &str) -> String {
+    pub(super) fn next(&mut self, begin: &str) -> String {
         loop {
             let mut line = String::new();
             assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {begin}");
@@ -95,12 +93,16 @@ impl Beside {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it still prints, and how it ends.
-    fn end(&mut self) -> (String, ExitStatus) {
+    pub(super) fn end(&mut self) -> (String, ExitStatus) {
         let rest = std::io::read_to_string(&mut self.lines).unwrap();
         (rest, self.child.wait().unwrap())
     }
@@ -172,8 +174,8 @@ fn scripts_and_units_call_what_exists() {
         }
     }
     called.sort();
-    called.dedup_by(|a, b| a == b && a != "watchdog");
-    assert_eq!(called, ["job", "poll", "watchdog", "watchdog", "watchdog", "watchdog"]);
+    called.dedup();
+    assert_eq!(called, ["append", "config", "init", "job", "poll", "status", "watchdog"]);
 }
 
 /// What the plist starts.
@@ -320,118 +322,4 @@ fn notify_sends_one_line_and_executes_none_of_it() {
     until("the message", || fs::read_to_string(&told).is_ok_and(|text| text.ends_with('\n')));
     let text = fs::read_to_string(&told).unwrap();
     assert!(text.starts_with(&format!("{id} FAIL: ")) && text.lines().count() == 1, "{text:?}");
-}
-
-/// The old file, with what nobody should have put there.
-const OLD: &str = "# the old settings\n\
-                   INTERVAL_SECONDS=1\n\
-                   export INACTIVITY_WARNING_THRESHOLD=\"240\"  # seconds\n\
-                   INACTIVITY_STOP_THRESHOLD='0540'\r\n\
-                   INTROSPECTION_THRESHOLD=$(touch pwned)\n\
-                   INTROSPECTION_THRESHOLD=2400\n\
-                   MAX_RECOVERY_ATTEMPTS=0\n\
-                   MAX_RECOVERY_WAIT_CYCLES=7; touch pwned\n\
-                   TOKEN=secret\n\
-                   touch pwned\n\
-                   MAX_RECOVERY_WAIT_CYCLES=8";
-
-const NEW: &str = "liveness:\n  inactive_warn_seconds: 240\n  inactive_error_seconds: 540\n  \
-                   introspection_error_seconds: 2400\nwatchdog:\n  interval_seconds: 1\n  recovery_wait_cycles: 8\n";
-
-fn settings(hive: &TestVault, text: &str) {
-    hive.configure(text);
-}
-
-/// Starts it, hears one look, and ends it with this signal.
-#[track_caller]
-fn beats(hive: &TestVault, args: &[&str], signal: Signal) {
-    let mut command = script(hive, "heartbeat.sh", args);
-    // What of the old file it skips is the matter of another test.
-    command.stderr(Stdio::null());
-    let mut beside = Beside::start(command);
-    assert_eq!(beside.next("EXIT:"), "0");
-    beside.next("TICK_MS:");
-    beside.signal(signal);
-    assert_eq!(beside.end().1.code(), Some(0));
-}
-
-#[test]
-fn heartbeat_sh_reads_the_old_file_and_executes_none_of_it() {
-    let hive = TestVault::new();
-    fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
-    fs::write(hive.dir().join("other.conf"), "INTERVAL_SECONDS=5\n").unwrap();
-    let printed = run(&hive, "heartbeat.sh", &["--print-config"]);
-    assert_eq!((printed.code, printed.stdout.as_str()), (Some(0), NEW));
-    let skipped: Vec<&str> = printed.stderr.lines().map(|line| line.split(':').nth(2).unwrap()).collect();
-    assert_eq!(skipped, ["5", "7", "8", "9", "10"], "{}", printed.stderr);
-    assert!(!printed.stderr.contains("secret") && !hive.dir().join("pwned").exists());
-    for named in [&["--print-config", "-c", "other.conf"][..], &["other.conf", "--print-config"]] {
-        assert_eq!(run(&hive, "heartbeat.sh", named).stdout, "watchdog:\n  interval_seconds: 5\n");
-    }
-    let (read, warnings) = config::parse(NEW).unwrap();
-    assert_eq!((read.count(Setting::InactiveErrorSeconds), warnings.len()), (540, 0));
-    for wrong in [&["-c"][..], &["-c", "missing"], &["missing"], &["a", "b"], &["--every"], &[""], &["."]] {
-        let reply = run(&hive, "heartbeat.sh", wrong);
-        assert_eq!((reply.code, reply.stdout.as_str(), reply.stderr.lines().count()), (Some(2), "", 1), "{wrong:?}");
-    }
-    let nowhere = TestVault::empty();
-    assert_eq!(run(&nowhere, "heartbeat.sh", &[]).code, Some(7));
-}
-
-#[test]
-fn heartbeat_sh_knows_the_defaults() {
-    let text = source("heartbeat.sh");
-    let rows = text.split("table='\n").nth(1).and_then(|rest| rest.split("\n'").next()).unwrap();
-    assert_eq!(rows.lines().count(), 6);
-    for row in rows.lines() {
-        let words: Vec<&str> = row.split(' ').collect();
-        let setting = Setting::parse(words[1]).unwrap_or_else(|| panic!("{row}"));
-        assert_eq!(setting.fallback().value().to_string(), words[2], "{row}");
-    }
-}
-
-#[test]
-fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
-    let hive = TestVault::new();
-    beats(&hive, &[], Signal::TERM);
-    fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
-    let flow = "{liveness: {inactive_warn_seconds: 240, inactive_error_seconds: 540}}\n";
-    let quoted = NEW.replace("inactive_warn_seconds", "\"inactive_warn_seconds\"");
-    let twice = format!("{NEW}  interval_seconds: 1\n");
-    let elsewhere = NEW.replace("liveness:", "agents:");
-    let commented = NEW.replace("  inactive_warn", "# inactive_warn");
-    for other in ["", flow, &quoted, &twice, &elsewhere, &commented, &NEW.replace("240", "241")] {
-        settings(&hive, other);
-        let before = hive.contents();
-        let reply = run(&hive, "heartbeat.sh", &[]);
-        let said = reply.stderr.lines().last().unwrap();
-        assert_eq!((reply.code, reply.stdout.as_str()), (Some(3), ""), "{other}: {reply:#?}");
-        assert!(said.contains("--print-config") && !said.contains("skipped"), "{said}");
-        assert!(hive.contents() == before, "{other}");
-    }
-    settings(&hive, NEW);
-    beats(&hive, &[], Signal::TERM);
-    let more = "# mine\nagents:\n  main:\n    inactive_error_seconds: 9\nhive:\n  name: h # x\n";
-    let indented = NEW.replace("  ", "      ").replace("240\n", "240   # four minutes\n");
-    settings(&hive, &format!("{more}{indented}"));
-    beats(&hive, &["./heartbeat.conf"], Signal::INT);
-    // The file beside the vault counts if there is none in it.
-    fs::remove_file(hive.config()).unwrap();
-    write_private(&hive.dir().join("hiveforge.config.yaml"), NEW.as_bytes());
-    beats(&hive, &[], Signal::TERM);
-}
-
-#[test]
-fn heartbeat_sh_continues_after_a_failed_watchdog_run() {
-    let hive = TestVault::new();
-    settings(&hive, "watchdog:\n  interval_seconds: 1\n");
-    let mut beside = Beside::start(script(&hive, "heartbeat.sh", &[]));
-    assert_eq!(beside.next("EXIT:"), "0");
-    let (vault, aside) = (hive.vault(), hive.dir().join("aside"));
-    std::fs::rename(&vault, &aside).unwrap();
-    while beside.next("EXIT:") == "0" {}
-    std::fs::rename(&aside, &vault).unwrap();
-    while beside.next("EXIT:") != "0" {}
-    beside.signal(Signal::TERM);
-    assert_eq!(beside.end().1.code(), Some(0));
 }
