@@ -7,6 +7,8 @@
 
 mod agents;
 mod hooks;
+mod quiet;
+mod timer;
 
 use std::time::Duration;
 
@@ -28,6 +30,11 @@ use crate::state::{Entity, Timer};
 use crate::vault::{Tick, Vault};
 
 use agents::WatchedAgent;
+pub use quiet::{DueWarningsRequest, warnings_to_print};
+pub use timer::{
+    InstallTimerRequest, InstalledTimer, TimerCheck, TimerOutcome, TimerState, UninstallTimerRequest, WatchdogProgram,
+    check_timer, install_timer, uninstall_timer,
+};
 
 names! {
     /// The health of the system at a tick.
