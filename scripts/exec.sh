@@ -28,7 +28,7 @@ case ${1-} in
     [ $# -eq 2 ] || usage
     reply=$(hf-job check "$2")
     case $(sed -n 's/^STATUS://p' <<<"$reply") in
-      DONE) echo done ;;
+      DONE) echo 'done' ;;
       FAIL | LOST)
         echo failed
         sed -n '/^LAST5:$/,/^LOGREF:/p' <<<"$reply" | sed '1d;/^LOGREF:/d' >&2
