@@ -135,7 +135,8 @@ impl TickCommand {
 
 fn not_expressible(scheduler: Scheduler, c: char, value: &str) -> Error {
     let value = text::escape(value);
-    Error::usage(format!("{scheduler} cannot run this command: {} in {value}", c.escape_default()))
+    let shown = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Error::usage(format!("{scheduler} cannot run this command: {shown} in {value}"))
 }
 
 /// A command that makes a tick, as somebody wrote it.

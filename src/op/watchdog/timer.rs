@@ -1,7 +1,7 @@
 //! A timer: cron or systemd makes a tick of this vault's watchdog again and again. Sets one up, removes it, and checks
 //! whether there is one and whether it can work.
 //!
-//! An entry belongs to the vault that it names, whoever wrote it. So a second installation replaces the first, and the
+//! An entry belongs to the vault that it names, no matter who wrote it. So a second installation replaces the first, and the
 //! entries of other vaults stay. What the entry says is decided by `policy::scheduler`.
 
 use std::ffi::OsStr;
@@ -228,7 +228,7 @@ struct Installation {
 
 /// The timers of a vault, as far as they can be found.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundTimers {
     timers: Vec<InstalledTimer>,
     /// Why a scheduler could not be asked.
     unread: Vec<String>,
@@ -253,7 +253,7 @@ impl<'a> Site<'a> {
         &self,
         state: TimerState,
         sum: String,
-        found: Found,
+        found: FoundTimers,
         checks: Vec<TimerCheck>,
         notices: Vec<String>,
     ) -> TimerOutcome {
@@ -299,8 +299,8 @@ impl<'a> Site<'a> {
     }
 
     /// Every timer of this vault.
-    fn find(&self) -> Found {
-        let mut found = Found::default();
+    fn find(&self) -> FoundTimers {
+        let mut found = FoundTimers::default();
         match read_crontab(self.ctx) {
             Ok(Some(text)) => {
                 for entry in crontab::entries(&text, self.home.as_deref()) {
@@ -340,7 +340,7 @@ impl<'a> Site<'a> {
     }
 
     /// Checks the timers.
-    fn checks(&self, found: &Found, installed: Option<&Installation>) -> Vec<TimerCheck> {
+    fn checks(&self, found: &FoundTimers, installed: Option<&Installation>) -> Vec<TimerCheck> {
         let mut checks = vec![self.check_entry(found, installed.map(|installed| installed.scheduler))];
         checks.extend(found.timers.iter().map(check_program));
         let opened = self.ctx.open();
@@ -359,7 +359,7 @@ impl<'a> Site<'a> {
         checks
     }
 
-    fn check_entry(&self, found: &Found, installed: Option<Scheduler>) -> TimerCheck {
+    fn check_entry(&self, found: &FoundTimers, installed: Option<Scheduler>) -> TimerCheck {
         let check = |result, what: String| TimerCheck::new(TimerCheckName::Entry, result, what);
         let places: Vec<&str> = found.timers.iter().map(|timer| timer.place.as_str()).collect();
         match (&found.timers[..], &found.unread[..]) {
@@ -592,7 +592,7 @@ impl<'a> Site<'a> {
     }
 
     /// What there is to know about a timer of systemd: without lingering, it ends with the last session of the user.
-    fn stops_at_logout(&self, found: &Found) -> Option<String> {
+    fn stops_at_logout(&self, found: &FoundTimers) -> Option<String> {
         found.timers.iter().find(|timer| timer.unit.is_some())?;
         let user = rustix::process::geteuid().as_raw().to_string();
         let answer = run(self.ctx, "loginctl", &["show-user", "--property=Linger", &user], b"").ok()??;

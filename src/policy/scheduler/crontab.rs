@@ -215,7 +215,7 @@ mod tests {
         for (path, why) in [
             ("/a\nb", "cron cannot run this command: \\n in /a\\nb"),
             ("/a\tb", "cron cannot run this command: \\t in /a\\tb"),
-            ("/a\\b", "cron cannot run this command: \\\\ in /a\\\\b"),
+            ("/a\\b", "cron cannot run this command: \\ in /a\\\\b"),
         ] {
             let error = entry(Period::Minutes(1), &TickCommand { vault: path.to_owned(), ..command() }).unwrap_err();
             assert_eq!(error.message, why);

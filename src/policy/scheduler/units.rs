@@ -10,6 +10,10 @@ pub const NAME_PREFIX: &str = "hf-watchdog";
 /// How many digits of the hash of a vault's path its units have in their names.
 const NAME_HASH_DIGITS: usize = 8;
 
+/// What systemd refuses in the path of a program, however it is written; and the dollar sign, which it takes for a
+/// variable in the name that the program is given, but not in the path.
+const NOT_IN_PROGRAM: &[char] = &['"', '\'', '\\', '$'];
+
 /// The name of the units of a vault, without their ending.
 pub fn name(vault: &str) -> String {
     format!("{NAME_PREFIX}-{}", &Digest::of_bytes(vault.as_bytes()).hex()[..NAME_HASH_DIGITS])
@@ -18,9 +22,8 @@ pub fn name(vault: &str) -> String {
 /// The service.
 pub fn service(command: &TickCommand) -> Result<String> {
     command.check(Scheduler::Systemd, &[])?;
-    if command.program.contains('$') {
-        // systemd takes it for a variable in the name that the program is given, but not in the path.
-        return Err(not_expressible(Scheduler::Systemd, '$', &command.program));
+    if let Some(c) = command.program.chars().find(|c| NOT_IN_PROGRAM.contains(c)) {
+        return Err(not_expressible(Scheduler::Systemd, c, &command.program));
     }
     let assigned = |(name, value): &(&str, String)| format!("Environment={}\n", quoted(&format!("{name}={value}")));
     let variables: String = command.variables.iter().map(assigned).collect();
@@ -87,7 +90,7 @@ pub struct ServiceEntry {
 pub fn service_entry(service: &str, home: Option<&str>) -> Option<ServiceEntry> {
     let values =
         |key: &'static str| service.lines().filter_map(move |line| line.trim().strip_prefix(key)?.strip_prefix('='));
-    let text = values("ExecStart").last()?.trim();
+    let text = values("ExecStart").next_back()?.trim();
     let assigned: Vec<Option<String>> = values("Environment").flat_map(|value| split(value, home)).collect();
     let variable = |name: &str| {
         let value = |word: &Option<String>| word.as_deref()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
@@ -138,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_service_is_read_back_as_it_was_written() {
-        for command in [odd(), TickCommand { vault: "/a\\b\"c'd".to_owned(), works: None, ..odd() }] {
+        let odd = TickCommand { program: "/opt/my tools/100%/hf-watchdog".to_owned(), ..odd() };
+        for command in [odd.clone(), TickCommand { vault: "/a\\b\"c'd".to_owned(), works: None, ..odd }] {
             let text = service(&command).unwrap();
             let found = service_entry(&text, None).unwrap();
             assert_eq!(found.program.as_deref(), Some(command.program.as_str()), "{text}");
@@ -166,8 +170,13 @@ mod tests {
     fn what_systemd_cannot_express_is_refused() {
         let line = TickCommand { vault: "/a\nb".to_owned(), ..odd() };
         assert_eq!(service(&line).unwrap_err().message, "systemd cannot run this command: \\n in /a\\nb");
-        let program = TickCommand { program: "/a$b/hf-watchdog".to_owned(), ..odd() };
-        assert_eq!(service(&program).unwrap_err().message, "systemd cannot run this command: $ in /a$b/hf-watchdog");
+        for (program, why) in [
+            ("/a$b/hf-watchdog", "systemd cannot run this command: $ in /a$b/hf-watchdog"),
+            ("/a'b/hf-watchdog", "systemd cannot run this command: ' in /a'b/hf-watchdog"),
+        ] {
+            let command = TickCommand { program: program.to_owned(), ..odd() };
+            assert_eq!(service(&command).unwrap_err().message, why);
+        }
     }
 
     #[test]

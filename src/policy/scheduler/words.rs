@@ -18,7 +18,7 @@ pub fn simple_commands(line: &str, variable: &dyn Fn(&str) -> Option<String>) ->
 
 /// A word that is being read.
 #[derive(Default)]
-struct Draft {
+struct ShellWord {
     text: String,
     /// Whether only a shell could tell what it becomes.
     is_unknown: bool,
@@ -28,7 +28,7 @@ struct Draft {
 struct Splitter<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     commands: Vec<Vec<Option<String>>>,
-    word: Option<Draft>,
+    word: Option<ShellWord>,
     /// Whether the next word is the target of a redirection.
     is_target: bool,
 }
@@ -44,7 +44,7 @@ impl<'a> Splitter<'_> {
             }
             '<' | '>' => {
                 // The number in `2>` is part of the redirection.
-                let is_number = |word: &Draft| !word.is_quoted && word.text.bytes().all(|b| b.is_ascii_digit());
+                let is_number = |word: &ShellWord| !word.is_quoted && word.text.bytes().all(|b| b.is_ascii_digit());
                 self.word = self.word.take().filter(|word| !is_number(word));
                 self.end_word();
                 let more = rest.as_str().len() - rest.as_str().trim_start_matches(['<', '>', '&', '|']).len();
@@ -120,11 +120,11 @@ impl<'a> Splitter<'_> {
         self.word.as_ref().is_none_or(|word| !word.is_quoted && word.text.ends_with('='))
     }
 
-    fn open(&mut self) -> &mut Draft {
+    fn open(&mut self) -> &mut ShellWord {
         self.word.get_or_insert_default()
     }
 
-    fn quoted(&mut self) -> &mut Draft {
+    fn quoted(&mut self) -> &mut ShellWord {
         let word = self.open();
         word.is_quoted = true;
         word
