@@ -12,6 +12,7 @@ mod machine;
 mod mission;
 mod refusals;
 mod terminal;
+mod timer;
 mod tmux;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod vaults;
