@@ -109,9 +109,11 @@ impl Command for Args {
             None => {
                 let mode = if self.check { Mode::DryRun } else { Mode::Write };
                 let reply = op::watchdog(ctx, WatchdogRequest { mode })?.reply();
-                Ok(match self.quiet {
-                    true => Output::Quiet(Box::new(with_due_warnings(ctx, reply))),
-                    false => Output::Reply(Box::new(reply)),
+                Ok(match (self.quiet, mode) {
+                    (true, Mode::Write) => Output::Quiet(Box::new(with_due_warnings(ctx, reply))),
+                    // It changes nothing, and so remembers nothing.
+                    (true, Mode::DryRun) => Output::Quiet(Box::new(reply)),
+                    (false, _) => Output::Reply(Box::new(reply)),
                 })
             }
             Some(seconds) => watch(ctx, Duration::from_secs(seconds), self.quiet, out),
