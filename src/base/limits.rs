@@ -98,7 +98,8 @@ pub const PERSONAS_MAX_COUNT: usize = 32;
 pub const BRIEF_MAX_CHARS: usize = 120;
 /// A thread's text up to this length is stored in its event; a longer one becomes an artifact.
 pub const INLINE_MAX_CHARS: usize = 2000;
-
+/// The command in a line of a crontab: the least that any version of cron allows.
+pub const CRON_COMMAND_MAX_BYTES: usize = 998;
 /// How many of an agent's latest files of each sort are remembered by name; older ones are known by their time.
 pub const FILES_KNOWN_MAX_COUNT: usize = 64;
 /// How far the time in a heartbeat id may be ahead of the event that records it.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::flags::{ActingAs, Flags};
 use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result, Timestamp};
 use crate::job::{Cancel, OWNER_VARS};
-use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
+use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram, WatchdogProgram};
+use crate::policy::scheduler::{ALL_IN_ONE, WATCHDOG_PROGRAM};
 use crate::vault::config;
 use crate::vault::{AKASHIC, CONFIG_FILE, Notices, Trust};
 
@@ -271,6 +272,23 @@ fn supervisor() -> Option<PathBuf> {
     match SUPERVISORS.contains(&name) {
         true => Some(PathBuf::from(THIS_PROGRAM)),
         false => SUPERVISORS.iter().map(|name| exe.with_file_name(name)).find(|program| program.is_file()),
+    }
+}
+
+/// The program that makes a tick of the watchdog: this one, or the one beside it that has the name.
+pub fn watchdog_program() -> Result<WatchdogProgram> {
+    let exe = std::fs::read_link(THIS_PROGRAM).map_err(|e| Error::system("cannot find this program", e))?;
+    // The kernel adds this if the file was replaced since this program was started.
+    let shown = exe.to_str().map(|path| PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path)));
+    let exe = shown.unwrap_or(exe);
+    let named = exe.with_file_name(WATCHDOG_PROGRAM);
+    let (all_in_one, word) = ALL_IN_ONE;
+    match named.is_file() {
+        true => Ok(WatchdogProgram { path: named, subcommand: None }),
+        false if exe.is_file() && exe.file_name() == Some(OsStr::new(all_in_one)) => {
+            Ok(WatchdogProgram { path: exe, subcommand: Some(word) })
+        }
+        false => Err(Error::not_found(format!("{} does not exist", named.display()))),
     }
 }
 

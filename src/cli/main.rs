@@ -31,6 +31,8 @@ pub enum Output {
     Reply(Box<Reply>),
     /// A document on standard output; its reply goes to standard error.
     Document(Vec<u8>, Box<Reply>),
+    /// No reply: only its warnings, on standard error, and its exit code.
+    Quiet(Box<Reply>),
     /// Everything has already been written, through `StdoutWriter`.
     Streamed,
 }
@@ -98,6 +100,17 @@ impl StdoutWriter {
         self.write(if self.is_json() { reply.json() } else { reply.text() }.as_bytes())
     }
 
+    /// Writes the warnings of a reply, for a command that prints errors only.
+    pub fn warn(self, reply: &Reply) {
+        warn(&reply.warnings);
+    }
+
+    /// Writes a reply to standard error, for a command that prints errors only.
+    pub fn complain(self, reply: &Reply) {
+        warn(&reply.warnings);
+        write_all(io::stderr(), if self.is_json() { reply.json() } else { reply.text() }.as_bytes());
+    }
+
     /// The reply for an error that does not end the command.
     pub fn error_reply(self, error: &Error) -> Reply {
         reply::of_error(error, self.command)
@@ -161,7 +174,7 @@ fn with_standing(ctx: &Context, output: Output) -> Output {
     match output {
         Output::Reply(reply) => Output::Reply(Box::new(reply.with_standing(ctx, &standing))),
         Output::Document(bytes, reply) => Output::Document(bytes, Box::new(reply.with_standing(ctx, &standing))),
-        Output::Streamed => Output::Streamed,
+        Output::Quiet(_) | Output::Streamed => output,
     }
 }
 
@@ -281,6 +294,10 @@ fn missing_subcommand(command: &clap::Command) -> String {
 fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, output: Output) -> ExitCode {
     let (document, mut reply) = match output {
         Output::Streamed => return ExitCode::SUCCESS,
+        Output::Quiet(reply) => {
+            warn(&reply.warnings);
+            return exit_code::<A>(environment, true, reply.exit);
+        }
         Output::Reply(reply) => (None, reply),
         Output::Document(bytes, reply) => (Some(bytes), reply),
     };
@@ -302,10 +319,15 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
             write_all(io::stdout(), &for_stdout(&document))
         }
     };
+    exit_code::<A>(environment, written, reply.exit)
+}
+
+/// The exit code of the process.
+fn exit_code<A: Command>(environment: &Environment, written: bool, exit: u8) -> ExitCode {
     match (written, (environment.exit_zero && !A::EXIT_CODE_IS_THE_RESULT) || A::EXITS_ZERO) {
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
-        (true, false) => ExitCode::from(reply.exit),
+        (true, false) => ExitCode::from(exit),
     }
 }
 

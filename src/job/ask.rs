@@ -20,7 +20,7 @@ use super::run::{AGENT_VAR, RUN_ID_VAR, TASK_ID_VAR};
 use crate::base::{Error, Result, text};
 
 /// How much of its output is kept.
-const OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
+pub const OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
 /// How long to wait for output after its end: a process that it left behind may keep the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
 

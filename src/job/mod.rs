@@ -29,6 +29,7 @@
 //! | `wait` | waits for jobs to end |
 //! | `bind` | the files that a command names |
 //! | `ask` | runs a short command, such as a hook |
+//! | `service` | whether a program of a certain name runs |
 //! | `clock` | the monotonic clock |
 //!
 //! **Invariant: whether a job is alive is decided by locks that the kernel releases, never by a pid alone**
@@ -50,13 +51,14 @@ mod orphan;
 mod probe;
 mod processes;
 mod run;
+mod service;
 mod signals;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod wait;
 
-pub use ask::{Answer, OWNER_VARS, Program, ask, ask_on_terminal};
+pub use ask::{Answer, OUTPUT_MAX_BYTES, OWNER_VARS, Program, ask, ask_on_terminal};
 pub use bind::{DEFAULT_PATH, find_program, named_files};
 pub use clock::now as moment;
 pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
@@ -67,6 +69,7 @@ pub use lock::JobLock;
 pub use orphan::{kill_orphan, signal_supervisor};
 pub use probe::{JobLiveness, probe, probe_locked};
 pub use run::{Halt, JobRun, Observer, RunOutcome};
+pub use service::is_running;
 pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, RunCommand, RunEnvironment, Spec};
 pub use wait::{ControlWatch, Need, Waited, wait_for_end};

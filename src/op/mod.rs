@@ -72,11 +72,16 @@ pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{
-    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_LOOP, metrics, status,
+    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_INSTALL, WATCHDOG_LOOP, metrics,
+    status,
 };
 pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
 pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};
-pub use watchdog::{Health, WatchdogOutcome, WatchdogRequest, watchdog};
+pub use watchdog::{
+    DueWarningsRequest, Health, InstallTimerRequest, InstalledTimer, TimerCheck, TimerOutcome, TimerState,
+    UninstallTimerRequest, WatchdogOutcome, WatchdogProgram, WatchdogRequest, check_timer, install_timer,
+    uninstall_timer, warnings_to_print, watchdog,
+};
 
 impl Host {
     /// A host with only a clock. Everything else has its default, and no job can be fired.

@@ -21,6 +21,7 @@
 //! | `authority` | which events operators sign, and whether a signed event keeps to its statement |
 //! | `branch` | rules and reactions for a persona's branches |
 //! | `clock` | suspends, boots and clock changes, found by comparing clocks |
+//! | `scheduler` | how cron and systemd run the watchdog |
 //! | `cause` | the default parent of an event |
 //! | `audit` | replay of a whole log against the rules |
 
@@ -42,6 +43,7 @@ mod react;
 pub mod ready;
 pub mod review;
 pub mod rules;
+pub mod scheduler;
 pub mod settings;
 pub mod standing;
 pub mod statement;

@@ -144,6 +144,14 @@ const STANDING: &[Column] = &[
     plain("why", CellKind::Text),
 ];
 
+const TIMER: &[Column] =
+    &[plain("scheduler", CellKind::Text), named("at", CellKind::Text), named("entry", CellKind::Text)];
+const CHECK: &[Column] = &[
+    plain("check", CellKind::Text),
+    plain("result", CellKind::Text),
+    plain("what", CellKind::Text),
+    named("do", CellKind::Text),
+];
 const ACT: &[Column] = &[plain("act", CellKind::Text), plain("subject", CellKind::Name)];
 
 /// A row of the key table.
@@ -321,6 +329,8 @@ keys! {
     Strength = "STRENGTH", "strength", Shape::Text, "what the signature proves: key, touch or touch_and_pin";
     OperatorKey = "OPERATOR_KEY", "operator_keys", Shape::Rows(OPERATOR_KEY), "an operator key of the vault: its fingerprint, its type and its comment";
     SignedAct = "SIGNED_ACT", "signed_acts", Shape::Rows(SIGNED_ACT), "what a compromised key has signed: the event, the act and its subject";
+    Timer = "TIMER", "timers", Shape::Rows(TIMER), "a timer that runs this vault's watchdog: cron or systemd, where its entry is, and the entry";
+    Check = "CHECK", "checks", Shape::Rows(CHECK), "a check of the timer: what is checked; ok, failed, or unknown if it cannot be told; the details; and the command that helps";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

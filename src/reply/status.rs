@@ -80,6 +80,10 @@ statuses! {
     NoVault = "NO_VAULT", 7, "no vault found";
     SystemError = "SYSTEM_ERROR", 111, "the system failed; nothing was recorded";
     Uncertain = "UNCERTAIN", 111, "the request may or may not be recorded; repeat it with the same key";
+    Installed = "INSTALLED", 0, "a timer runs the watchdog of this vault; CHECK names what could not be told";
+    Incomplete = "INCOMPLETE", 1, "a timer is only partly installed or removed; CHECK says what is wrong, and what helps";
+    NotInstalled = "NOT_INSTALLED", 1, "no timer runs the watchdog of this vault";
+    Uninstalled = "UNINSTALLED", 0, "the timer is removed, or there was none";
     Interrupted = "INTERRUPTED", 1, "a message arrived first; read it";
 }
 

@@ -5,7 +5,10 @@ use crate::base::Timestamp;
 use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::pause::ProjectView;
-use crate::op::{AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome, WATCHDOG_LOOP};
+use crate::op::{
+    AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome, WATCHDOG_INSTALL,
+    WATCHDOG_LOOP,
+};
 
 impl Replies for InitOutcome {
     fn reply(&self) -> Reply {
@@ -17,7 +20,8 @@ impl Replies for InitOutcome {
                 .with_some(Key::VaultId, first.payload["vault_id"].as_str()),
         };
         let reply = reply.with(Key::Hive, self.hive.as_str()).with(Key::Vault, self.vault.display().to_string());
-        let advice = format!("let a watchdog run: {WATCHDOG_LOOP}, or see hf-watchdog(1) for cron and systemd");
+        let advice =
+            format!("let a watchdog run: {WATCHDOG_INSTALL} (or systemd), or {WATCHDOG_LOOP}; see hf-watchdog(1)");
         reply.with_texts(Key::Advice, self.created.is_some().then_some(advice))
     }
 }

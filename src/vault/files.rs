@@ -77,7 +77,7 @@ pub struct Dir {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Privacy {
     Private,
-    /// For whoever the umask lets in: the tree belongs to others, too.
+    /// For everybody whom the umask lets in: the tree belongs to others, too.
     Shared,
 }
 

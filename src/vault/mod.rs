@@ -23,6 +23,7 @@
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
 //! | `notices` | what a command has to say besides its reply |
 //! | `control`, `stop_entry`, `tick` | the two ways to raise a stop, and the watchdog's last tick |
+//! | `printed` | the warnings that a quiet watchdog has printed |
 //! | `clock` | the machine's clocks at the last write |
 //! | `outbox` | how far hooks were notified of events |
 //! | `watch` | waits for the log to grow |
@@ -43,6 +44,7 @@ pub(crate) mod lock;
 mod log;
 mod notices;
 mod outbox;
+mod printed;
 pub mod projections;
 mod quarantine;
 mod recover;
@@ -81,6 +83,7 @@ pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created, FirstEvent};
 pub use notices::Notices;
 pub use outbox::{Cursor, Outbox};
+pub use printed::PrintedWarnings;
 pub use recover::{Loss, Recovery};
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;

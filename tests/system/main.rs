@@ -13,6 +13,7 @@ mod mission;
 mod refusals;
 mod terminal;
 mod ticks;
+mod timer;
 mod tmux;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod vaults;

@@ -196,7 +196,11 @@ fn is_expected(parts: &[&str]) -> bool {
         // A backup looks like the vault.
         ["copy", rest @ ..] => is_expected(&[&["Vault"], rest].concat()),
         ["Vault", "hiveforge.config.yaml"] => true,
-        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "m1.json"] => true,
+        [
+            "Vault",
+            "Akashic",
+            ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "printed.json" | "m1.json",
+        ] => true,
         ["Vault", "Akashic", "index", ".lock" | "data.mdb" | "seal.json"] => true,
         ["Vault", "Akashic", "events", _, _] => name.ends_with(".jsonl") && !hidden(name),
         ["Vault", "Akashic", "projections" | "snapshots" | "schemas", _] => name.ends_with(".json") && !hidden(name),

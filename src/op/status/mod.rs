@@ -16,7 +16,7 @@ use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Regime, Setting};
 use crate::state::{Entity, State};
 
-pub use problems::{Problem, WATCHDOG_LOOP};
+pub use problems::{Problem, WATCHDOG_INSTALL, WATCHDOG_LATE_INTERVALS, WATCHDOG_LOOP};
 
 names! {
     /// Whether work is in progress.

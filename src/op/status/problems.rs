@@ -22,9 +22,13 @@ use crate::state::{Entity, State};
 use crate::vault::{CONFIG_FILE, Vault};
 
 /// After this many intervals without a tick the watchdog counts as dead.
-const WATCHDOG_LATE_INTERVALS: u64 = 3;
-/// The command that starts a watchdog.
+pub const WATCHDOG_LATE_INTERVALS: u64 = 3;
+/// The command that starts a watchdog, and has it started again after a reboot.
+pub const WATCHDOG_INSTALL: &str = "hf-watchdog --install cron";
+/// The command that starts a watchdog where there is neither cron nor systemd.
 pub const WATCHDOG_LOOP: &str = "hf-watchdog --every 60";
+/// The command that says why a watchdog does not run.
+const WATCHDOG_CHECK: &str = "hf-watchdog --installed";
 /// How many problems of one sort are listed at most.
 const PROBLEMS_MAX: usize = 1000;
 
@@ -338,16 +342,17 @@ impl Finder<'_> {
     /// A watchdog that is late, or that never ran although there is something to watch. Returns a notice if there is
     /// nothing to watch yet.
     fn watchdog(&mut self, vault: &Vault) -> Result<Option<String>> {
-        let remedy = Remedy::fixed(WATCHDOG_LOOP);
         let interval = self.view.config().count(Setting::WatchdogIntervalSeconds);
         let late_after = interval.saturating_mul(WATCHDOG_LATE_INTERVALS) as i64;
-        let (since, what) = match vault.last_tick()? {
-            Some(tick) if self.now.0.saturating_sub(tick.0) > late_after => (Some(tick), "has not run since then"),
+        let (since, what, remedy) = match vault.last_tick()? {
+            Some(tick) if self.now.0.saturating_sub(tick.0) > late_after => {
+                (Some(tick), "has not run since then", WATCHDOG_CHECK)
+            }
             Some(_) => return Ok(None),
-            None if self.has_something_to_watch() => (None, "has never run"),
-            None => return Ok(Some(format!("the watchdog has never run; start it with: {remedy}"))),
+            None if self.has_something_to_watch() => (None, "has never run", WATCHDOG_INSTALL),
+            None => return Ok(Some(format!("the watchdog has never run; start it with: {WATCHDOG_INSTALL}"))),
         };
-        self.add(ProblemKind::Watchdog, since, "watchdog".to_owned(), what.to_owned(), remedy);
+        self.add(ProblemKind::Watchdog, since, "watchdog".to_owned(), what.to_owned(), Remedy::fixed(remedy));
         Ok(None)
     }
 

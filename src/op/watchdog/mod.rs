@@ -8,6 +8,8 @@
 mod agents;
 mod files;
 mod hooks;
+mod quiet;
+mod timer;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,6 +33,11 @@ use crate::vault::{DeclarationEnd, Looks, Tick, Vault};
 
 use agents::WatchedAgent;
 use files::AgentFiles;
+pub use quiet::{DueWarningsRequest, warnings_to_print};
+pub use timer::{
+    InstallTimerRequest, InstalledTimer, TimerCheck, TimerOutcome, TimerState, UninstallTimerRequest, WatchdogProgram,
+    check_timer, install_timer, uninstall_timer,
+};
 
 names! {
     /// The health of the system at a tick.

@@ -13,7 +13,7 @@ fn init_makes_a_private_vault_with_its_first_event() {
         reply.masked(&hive),
         "EXIT:0\nSTATUS:INITIALIZED\nNEXT:NONE\nSUM:created a new vault with its first event\n\
          EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nHIVE:hive\nVAULT:<dir>/Vault\n\
-         ADVICE:let a watchdog run: hf-watchdog --every 60, or see hf-watchdog(1) for cron and systemd\n"
+         ADVICE:let a watchdog run: hf-watchdog --install cron (or systemd), or hf-watchdog --every 60; see hf-watchdog(1)\n"
     );
     assert_eq!(reply.stderr, "");
     for (path, _) in hive.contents() {

@@ -27,5 +27,6 @@ mod state;
 mod status;
 mod stop;
 mod task;
+mod timer;
 mod verify;
 mod watchdog;

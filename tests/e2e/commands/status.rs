@@ -11,7 +11,7 @@ fn a_new_vault_is_running_and_needs_no_attention() {
         ok(&hive, "hf-status").masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; nothing needs attention\nSYSTEM_STATE:running\nHIVE:hive\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\n\
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
-         UPTIME_SECONDS:65\nPROBLEMS:0\nNOTICE:the watchdog has never run; start it with: hf-watchdog --every 60\n"
+         UPTIME_SECONDS:65\nPROBLEMS:0\nNOTICE:the watchdog has never run; start it with: hf-watchdog --install cron\n"
     );
     ok(&hive, "hf-watchdog");
     hive.at("2026-01-31T12:01:30Z");
@@ -35,7 +35,7 @@ fn tasks_agents_approvals_and_problems_are_shown() {
          PROBLEM:2026-01-31T12:00:00Z age=901 anomaly agent:a NEVER_SEEN do=hf-append AgentStopped --subject agent:a\n\
          PROBLEM:2026-01-31T12:00:00Z age=901 decision DEC-0001 Build REQ-0001, Login? do=hf-decide show DEC-0001\n\
          PROBLEM:2026-01-31T12:15:00Z age=1 overdue T-0001 lease of agent:a expired at 2026-01-31T12:15:00Z do=hf-watchdog\n\
-         PROBLEM:- - watchdog watchdog has never run do=hf-watchdog --every 60\n"
+         PROBLEM:- - watchdog watchdog has never run do=hf-watchdog --install cron\n"
     );
     hive.at("2026-02-01T12:00:01Z");
     let reply = sh(&hive, "hf-status").expect_exit(1);
@@ -56,7 +56,7 @@ fn a_stop_is_shown_as_the_state_and_a_resume_restarts_the_uptime() {
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:10:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:0\nPROBLEMS:1\n\
          PROBLEM:2026-01-31T12:10:00Z age=600 stopped system everything is stopped by user:jo: fire do=hf-resume --system\n\
-         NOTICE:the watchdog has never run; start it with: hf-watchdog --every 60\n\
+         NOTICE:the watchdog has never run; start it with: hf-watchdog --install cron\n\
          STANDING:stopped 2026-01-31T12:10:00Z - by=user:jo fire\n"
     );
     ok(&hive, "hf-resume --system");
@@ -96,11 +96,11 @@ fn status_changes_nothing_and_json_says_the_same() {
     ok(&hive, "hf-status --metrics");
     let json: serde_json::Value = serde_json::from_str(&sh(&hive, "hf-status --json").stdout).unwrap();
     assert_eq!((&json["system_state"], &json["problem_count"]), (&"running".into(), &1.into()));
-    assert_eq!(text.get("PROBLEM"), "- - watchdog watchdog has never run do=hf-watchdog --every 60");
+    assert_eq!(text.get("PROBLEM"), "- - watchdog watchdog has never run do=hf-watchdog --install cron");
     let said = ["since", "age", "kind", "subject", "what", "do"].map(|column| json["problems"][0][column].clone());
     let nothing = serde_json::Value::Null;
     let also = [&nothing, &nothing].map(Clone::clone).into_iter();
-    let also = also.chain(["watchdog", "watchdog", "has never run", "hf-watchdog --every 60"].map(Into::into));
+    let also = also.chain(["watchdog", "watchdog", "has never run", "hf-watchdog --install cron"].map(Into::into));
     assert_eq!(said.to_vec(), also.collect::<Vec<_>>());
     assert!(hive.contents() == before);
     refuses(&hive, "hf-status everything", 2, "everything");
@@ -120,6 +120,6 @@ fn a_watchdog_that_stopped_running_is_a_problem() {
     assert_eq!(reply.get("WATCHDOG"), "2026-01-31T12:00:00Z age_seconds=181");
     assert_eq!(
         reply.get("PROBLEM"),
-        "2026-01-31T12:00:00Z age=181 watchdog watchdog has not run since then do=hf-watchdog --every 60"
+        "2026-01-31T12:00:00Z age=181 watchdog watchdog has not run since then do=hf-watchdog --installed"
     );
 }

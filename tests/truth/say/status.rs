@@ -78,7 +78,7 @@ pub fn status(recorded: &World, now: i64, outside: &Outside, asker: Asker) -> St
     lines.push(format!("PROBLEMS:{}", problems.len()));
     lines.extend(problems.iter().map(|problem| problem.line(now)));
     if outside.tick.is_none() && !is_worth_watching(&world) {
-        lines.push("NOTICE:the watchdog has never run; start it with: hf-watchdog --every 60".to_owned());
+        lines.push("NOTICE:the watchdog has never run; start it with: hf-watchdog --install cron".to_owned());
     }
     if asker == Asker::Operator {
         lines.extend(standing(&world));
@@ -336,13 +336,14 @@ fn paused(world: &World) -> Vec<Problem> {
 }
 
 fn watchdog(world: &World, now: i64, outside: &Outside) -> Vec<Problem> {
-    let command = "hf-watchdog --every 60".to_owned();
     match outside.tick {
         Some(tick) if now - tick > TICKS_MISSED * world.settings.interval => {
+            let command = "hf-watchdog --installed".to_owned();
             vec![problem(tick, "watchdog", "watchdog", "has not run since then".to_owned(), command)]
         }
         None if is_worth_watching(world) => {
             let (subject, what) = ("watchdog".to_owned(), "has never run".to_owned());
+            let command = "hf-watchdog --install cron".to_owned();
             vec![Problem { since: None, kind: "watchdog", subject, what, command }]
         }
         _ => Vec::new(),

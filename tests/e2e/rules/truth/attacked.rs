@@ -204,7 +204,7 @@ fn a_question_that_silence_answers_asks_nobody() {
     ok(&hive, "hf-require analyze REQ-0001 Easy.");
     at(&mut hive, 3601, "hf-task list");
     let overdue = "overdue DEC-0001 approval was due at 2026-01-31T13:00:00Z do=hf-watchdog";
-    assert_eq!(problems(&hive), [overdue, "watchdog watchdog has never run do=hf-watchdog --every 60"][..1]);
+    assert_eq!(problems(&hive), [overdue, "watchdog watchdog has never run do=hf-watchdog --install cron"][..1]);
     let recorded = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(recorded.all("ADVICE"), ["nobody answered in time; see hf-decide list"]);
     assert_eq!(problems(&hive), [""; 0]);

@@ -103,10 +103,10 @@ fn t1_a_stop_and_a_pause_are_shown_with_reason_and_time() {
 fn t3_a_watchdog_that_never_ran_is_a_notice_until_there_is_something_to_watch() {
     let hive = TestVault::new();
     assert_eq!(problems(&hive), [""; 0]);
-    let notice = "the watchdog has never run; start it with: hf-watchdog --every 60";
+    let notice = "the watchdog has never run; start it with: hf-watchdog --install cron";
     assert_eq!(ok(&hive, "hf-status").all("NOTICE"), [notice]);
     ok(&hive, "hf-checkpoint --agent a hello");
-    assert_eq!(problems(&hive), ["watchdog watchdog has never run do=hf-watchdog --every 60"]);
+    assert_eq!(problems(&hive), ["watchdog watchdog has never run do=hf-watchdog --install cron"]);
     assert!(sh(&hive, "hf-status").all("NOTICE").is_empty());
     ok(&hive, "hf-watchdog");
     assert_eq!(problems(&hive), [""; 0]);
@@ -127,7 +127,7 @@ fn a_job_between_two_runs_is_something_to_watch() {
     // Its run is over, and in a paused project nobody starts another one.
     story.run("poll", &["T-0001", "1", "1"]);
     assert_eq!((state(&story, "T-0001"), count(&story, "RunStarted")), ("Assigned".to_owned(), 1));
-    let never = "watchdog watchdog has never run do=hf-watchdog --every 60".to_owned();
+    let never = "watchdog watchdog has never run do=hf-watchdog --install cron".to_owned();
     assert!(problems(&story).contains(&never), "{:?}", problems(&story));
     ok(&story, "hf-job cancel T-0001");
     story.over();
