@@ -47,7 +47,7 @@ fn every_command_has_its_man_page() {
         let name = command.get_name().to_owned();
         assert!(name == "hf" || COMMANDS.iter().any(|entry| entry.name == name), "{name} is not in the list");
         let mut page = Vec::new();
-        let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-agent (7),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
+        let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-agent (7),\n.BR hf\\-heartbeat (7),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
         let manual = clap_mangen::Man::new(command.clone()).date("").manual("HiveForge");
         manual.render_title(&mut page).unwrap();
         manual.render_name_section(&mut page).unwrap();

@@ -6,6 +6,7 @@ mod corpus;
 mod embedding;
 mod example_vault;
 mod examples;
+mod guide;
 mod heartbeat;
 mod hooks;
 mod json;
