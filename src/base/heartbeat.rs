@@ -21,7 +21,8 @@ impl HeartbeatId {
 
     /// Parses exactly the form that is written.
     pub fn parse(text: &str) -> Option<Self> {
-        let plain = text.len() == LENGTH && text.bytes().all(|b| b.is_ascii_digit());
+        // No clock here shows leap seconds.
+        let plain = text.len() == LENGTH && text.bytes().all(|b| b.is_ascii_digit()) && !text.ends_with("60");
         (plain && NaiveDateTime::parse_from_str(text, FORM).is_ok()).then(|| HeartbeatId(text.to_owned()))
     }
 
@@ -64,7 +65,15 @@ mod tests {
         for zone in [Zone::Utc, Zone::Local(|_| 9 * 3600), Zone::Local(|_| -5 * 3600)] {
             assert_eq!(HeartbeatId::from_time(noon, zone).time(zone, noon), noon);
         }
-        for bad in ["", "2026013112000", "202601311200000", "20261331120000", "2026013112000x", "20260131 20000"] {
+        for bad in [
+            "",
+            "2026013112000",
+            "202601311200000",
+            "20261331120000",
+            "2026013112000x",
+            "20260131 20000",
+            "20260131120060",
+        ] {
             assert_eq!(HeartbeatId::parse(bad), None, "{bad}");
         }
     }

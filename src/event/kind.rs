@@ -269,9 +269,10 @@ const SINCE: PayloadField = optional("since", FieldType::Time);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
-/// What ends deep work in time: an activity log, the agent's command, another declaration, the agent renaming or
-/// deleting its file, or an activity log that was there before the declaration was found.
-pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration", "file", "earlier_log"];
+/// What ends deep work before the watchdog does: an activity log, the agent's command, another declaration, the agent
+/// renaming or deleting its file, its renaming the file as expired, or an activity log that was there before the
+/// declaration was found.
+pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration", "file", "expired_file", "earlier_log"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
 /// What a file with a short reference can be.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];

@@ -76,8 +76,8 @@ impl DeclaredDeepWork {
 pub struct SignsOfLife {
     pub agent: Subject,
     pub started_at: Timestamp,
-    /// Whether signs of life are expected: it was started explicitly, is logged in, holds a task, or lost one because it
-    /// fell silent.
+    /// Whether signs of life are expected: it was started explicitly, has declared deep work, is logged in, holds a task,
+    /// or lost one because it fell silent.
     pub expected: bool,
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
@@ -93,6 +93,8 @@ pub struct SignsOfLife {
     pub duty_broken_at: Option<Timestamp>,
     /// Whether it was started explicitly, not announced by its first command or file.
     pub was_started: bool,
+    /// Whether it ever declared deep work.
+    pub has_declared_work: bool,
 }
 
 impl SignsOfLife {
@@ -101,10 +103,12 @@ impl SignsOfLife {
         let actor = agent.subject.to_string();
         let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
         let announced = agent.as_agent().is_announced();
+        let has_declared_work = agent.as_agent().declared_at().is_some();
         SignsOfLife {
             agent: agent.subject.clone(),
             started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
             expected: !announced
+                || has_declared_work
                 || agent.as_agent().has_lost_claim()
                 || seated.iter().any(|session| session.as_session().agent() == Some(agent.subject.id()))
                 || held.iter().any(|task| task.as_task().recorded_holder() == Some(&actor)),
@@ -117,6 +121,7 @@ impl SignsOfLife {
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken_at: agent.as_agent().duty_broken_at(),
             was_started: !announced,
+            has_declared_work,
         }
     }
 
@@ -130,7 +135,7 @@ impl SignsOfLife {
     /// The newest introspection, or what counts like one: the start, or the end of deep work. None if no introspection
     /// is expected: the agent has declared nothing so far, and nobody started it.
     fn last_introspected(&self) -> Option<Timestamp> {
-        let has_declared = self.last_activity.is_some() || self.last_checkpoint.is_some();
+        let has_declared = self.last_activity.is_some() || self.last_checkpoint.is_some() || self.has_declared_work;
         let since = self.last_introspection.max(self.last_deepwork_end).max(Some(self.started_at));
         since.filter(|_| has_declared || self.was_started)
     }
@@ -311,6 +316,7 @@ mod tests {
             deep_work: None,
             duty_broken_at: None,
             was_started: false,
+            has_declared_work: false,
         }
     }
 

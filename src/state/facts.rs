@@ -29,6 +29,8 @@ enum FactSource {
     LatestSign,
     /// The same, if a member of the payload has this value.
     LatestSignIf(&'static str, &'static str),
+    /// The same, unless the deep work only went on under another declaration, or was past its time.
+    LatestSignIfOver,
     /// When something was declared; see `sign_time`.
     SignTime,
     /// The same, if a member of the payload has this value.
@@ -237,7 +239,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", AtMostSignTime),
     (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Remove),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", LatestSign),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", LatestSignIfOver),
     (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Remove),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),
@@ -419,6 +421,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         LatestSign => latest(entity, name, sign_time(event)),
         LatestSignIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
         LatestSignIf(..) => latest(entity, name, sign_time(event)),
+        LatestSignIfOver if has_text(event, "by", "declaration") || has_text(event, "by", "expired_file") => {
+            return FactChange::Keep;
+        }
+        LatestSignIfOver => latest(entity, name, sign_time(event)),
         SignTime => sign_time(event).to_string().into(),
         SignTimeIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
         SignTimeIf(..) => sign_time(event).to_string().into(),
@@ -584,12 +590,13 @@ fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
         Kind::DeepWorkCompleted if text("by") == Some("declaration") => before.and_then(known_duty),
         Kind::DeepWorkCompleted | Kind::DeepWorkExpired => before.and_then(known_duty).or(Some("closing")),
         _ if text("kind") == Some("introspection") => None,
-        _ if agent.facts.contains_key("deepwork_id") => Some("due"),
         _ => match before {
-            Some("closing") => Some("due"),
             // An emergency defers the duty by one log.
             Some("due") if text("emergency").is_some() => Some("deferred"),
+            // Declaring deep work again is no way around it.
             Some("due" | "deferred" | "broken") => Some("broken"),
+            Some("closing") => Some("due"),
+            _ if agent.facts.contains_key("deepwork_id") => Some("due"),
             _ => None,
         },
     }

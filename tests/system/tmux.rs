@@ -222,7 +222,8 @@ fn what_is_typed_is_text_and_goes_to_the_named_pane_only() {
     }
     // `wor` is a prefix of an existing session; the others do not exist at all.
     for target in ["", "wor", "work:7", "work:0.5", "%77", "elsewhere:0.0"] {
-        for call in ["try", "giving_up"] {
+        // A call for which nothing would be typed fails, too: the hook does not work.
+        for call in ["try", "giving_up", "anomaly", "reminder"] {
             let refused = server.hook("kick-tmux", &[("HF_CALL", call), ("HF_TMUX_TARGET", target)]);
             assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{target}: {refused:#?}");
             assert!(refused.stderr.contains(target), "{refused:#?}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::TickRun;
-use super::files::{AgentFiles, FileSign, SignFile};
+use super::files::{AgentFiles, FileSign, GoneWork, SignFile};
 use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -230,12 +230,13 @@ impl Taker<'_> {
         let subject = self.new_work(tick, tx, &sign.id)?;
         tick.record(tx, Kind::DeepWorkStarted, &subject, payload)?;
         let Some(work) = tx.state().entity(&subject).map(|work| work.into_owned()) else { return Ok(()) };
-        if self.newest_log(tick, tx) > Some(sign.at) {
-            return self.complete(tick, tx, &work, "earlier_log", tick.now);
+        if let Some(log) = self.newest_log(tick, tx).filter(|log| *log > sign.at) {
+            return self.complete(tick, tx, &work, "earlier_log", log);
         }
-        if end.is_some() {
+        if let Some(end) = end {
             // It was declared and ended between two looks.
-            self.files.gone = Some((subject, None));
+            let is_expired = end == DeclarationEnd::Expired;
+            self.files.gone = Some(GoneWork { work: subject, at: None, is_expired });
         }
         Ok(())
     }
@@ -262,20 +263,21 @@ impl Taker<'_> {
 
     /// Whether the agent renamed or deleted the file of the open deep work.
     fn is_gone(&self, work: &Subject) -> bool {
-        self.files.gone.as_ref().is_some_and(|(gone, _)| gone == work)
+        self.files.gone.as_ref().is_some_and(|gone| gone.work == *work)
     }
 
     /// Ends the open deep work if the agent renamed or deleted its file. That was in time, unless it is known that it was
     /// not.
     fn end_gone(&self, tick: &mut TickRun<'_>, tx: &mut Transaction<'_>) -> Result<()> {
-        let Some((gone, at)) = self.files.gone.clone() else { return Ok(()) };
-        let Some(work) = open_work(tx, &self.agent).filter(|work| work.subject == gone) else { return Ok(()) };
+        let Some(gone) = self.files.gone.clone() else { return Ok(()) };
+        let Some(work) = open_work(tx, &self.agent).filter(|work| work.subject == gone.work) else { return Ok(()) };
         let until = tx.moment().due_of(&work).map(|due| due.at);
-        if until.is_some() && at > until {
+        if until.is_some() && (gone.is_expired || gone.at > until) {
             return expire(tick, tx, &self.agent, None);
         }
-        let at = at.or(until).unwrap_or(tick.now);
-        let payload = json!({"agent_id": self.agent.id(), "by": "file", "at": at.to_string()});
+        let at = gone.at.or(until).unwrap_or(tick.now);
+        let by = if gone.is_expired { "expired_file" } else { "file" };
+        let payload = json!({"agent_id": self.agent.id(), "by": by, "at": at.to_string()});
         tick.record(tx, Kind::DeepWorkCompleted, &work.subject, payload)
     }
 }

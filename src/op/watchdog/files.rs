@@ -48,11 +48,21 @@ pub struct AgentFiles {
     pub since: Option<Timestamp>,
     /// What is wrong with files.
     pub findings: Vec<Finding>,
-    /// The open deep work whose file is gone, and when that happened, if that is known.
-    pub gone: Option<(Subject, Option<Timestamp>)>,
+    /// The open deep work whose file is gone.
+    pub gone: Option<GoneWork>,
     /// Files to rename: declarations that are malformed, or ended already.
     pub renames: Vec<(String, DeclarationEnd)>,
     pub look: FilesLook,
+}
+
+/// An open deep work whose file was renamed or deleted.
+#[derive(Clone, Debug)]
+pub struct GoneWork {
+    pub work: Subject,
+    /// When, if that is known.
+    pub at: Option<Timestamp>,
+    /// Whether its agent renamed it as expired.
+    pub is_expired: bool,
 }
 
 /// A file that is a sign of life.
@@ -204,6 +214,7 @@ impl Looker<'_, '_> {
             look,
         };
         self.report_faults(&mut files);
+        self.report_misnamed(&dir, &mut files);
         let found = std::mem::take(&mut files.look.files);
         let found = self.leave_out_the_future(&mut files, found);
         match known.since {
@@ -239,8 +250,15 @@ impl Looker<'_, '_> {
             let detail = format!("{}: {}", fault.path, fault.reason);
             self.report(files, Code::FileUnreadable, Level::Warn, 0, detail);
         }
+    }
+
+    /// A declaration whose name has no id counts for nothing. Other files without an id are somebody else's.
+    fn report_misnamed(&self, dir: &AgentDir, files: &mut AgentFiles) {
         for path in std::mem::take(&mut files.look.misnamed) {
-            self.set_aside(files, path, "its name has no heartbeat id");
+            let text = dir.read_file(&path).ok().flatten();
+            if text.is_some_and(|text| Declaration::read(&text).is_ok()) {
+                self.set_aside(files, path, "its name has no heartbeat id");
+            }
         }
     }
 
@@ -277,37 +295,40 @@ impl Looker<'_, '_> {
     }
 
     /// Of the files that are there at the first look, the newest introspection and what is newer, everything of the last
-    /// hour, and the newest log and checkpoint are taken in. Older files say nothing about now.
+    /// hour, and declarations that no log has ended are taken in. Older files say nothing about now.
     fn take_first(&mut self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<AgentFile>) {
         let (latest, zone) = (self.latest(), files.zone);
         let time = |file: &AgentFile| file.name.id.time(zone, latest);
         found.sort_by_key(|file| std::cmp::Reverse((time(file), file.name.number)));
-        let mut cut = Timestamp(self.tick.now.0.saturating_sub(FIRST_LOOK_SECONDS));
         let (logs, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.sort == FileSort::Log);
-        let mut logs = logs.into_iter().take(FIRST_LOOK_MAX);
+        let mut logs = logs.into_iter();
         let mut signs: Vec<SignFile> = Vec::new();
-        for log in logs.by_ref() {
+        let mut cut = Timestamp(i64::MIN);
+        for log in logs.by_ref().take(FIRST_LOOK_MAX) {
             signs.extend(self.read(dir, files, log));
             if let Some(introspection) = signs.last().filter(|sign| sign.is_introspection()) {
-                cut = cut.min(introspection.at);
+                cut = introspection.at.min(Timestamp(self.tick.now.0.saturating_sub(FIRST_LOOK_SECONDS)));
                 break;
             }
         }
+        // A declaration that no log has ended is in force, however old it is.
         let newest_log = signs.first().map(|sign| sign.at);
-        signs.retain(|sign| sign.at >= cut || Some(sign.at) == newest_log);
-        let newest_checkpoint = others.iter().find(|file| file.sort == FileSort::Checkpoint).map(time);
-        let is_newest = |file: &AgentFile| file.sort == FileSort::Checkpoint && Some(time(file)) == newest_checkpoint;
-        others.retain(|file| time(file) >= cut || is_newest(file));
-        let mut left = [FIRST_LOOK_MAX; 2];
-        others.retain(|file| {
-            let left = &mut left[usize::from(file.sort == FileSort::Checkpoint)];
-            *left = left.saturating_sub(1);
-            *left > 0
+        let is_in_force = |file: &AgentFile| file.sort == FileSort::Declaration && Some(time(file)) >= newest_log;
+        let left = FIRST_LOOK_MAX.saturating_sub(signs.len());
+        let mut rest: Vec<AgentFile> = logs.collect();
+        rest.append(&mut others);
+        let mut counts = [left, FIRST_LOOK_MAX, FIRST_LOOK_MAX];
+        let (taken, left_out): (Vec<AgentFile>, Vec<AgentFile>) = rest.into_iter().partition(|file| {
+            let count = &mut counts[file.sort as usize];
+            let is_taken = *count > 0 && (time(file) >= cut || is_in_force(file));
+            *count -= usize::from(is_taken);
+            is_taken
         });
-        for file in logs.filter(|log| time(log) >= cut).chain(others) {
+        // What is left out now does not count later either.
+        files.since = Some(left_out.iter().map(time).max().unwrap_or(Timestamp(0)));
+        for file in taken {
             signs.extend(self.read(dir, files, file));
         }
-        files.since = signs.iter().map(|sign| sign.at).min().map(|first| Timestamp(first.0.saturating_sub(1)));
         files.signs.extend(signs);
     }
 
@@ -408,7 +429,8 @@ impl Looker<'_, '_> {
             let changed = files.look.declared_changed_at.map(Timestamp);
             let last_look = Timestamp(self.tick.last_at.unwrap_or(i64::MAX));
             let at = changed.filter(|changed| (last_look..=self.tick.now).contains(changed));
-            files.gone = Some((work.subject.clone(), at));
+            let is_expired = dir.has_ended_as(&path, DeclarationEnd::Expired);
+            files.gone = Some(GoneWork { work: work.subject.clone(), at, is_expired });
         }
     }
 

@@ -210,6 +210,13 @@ impl AgentDir {
         format!("{}/{id}{}", self.path_of(FileSort::Declaration), FileSort::Declaration.suffix())
     }
 
+    /// Whether the file of a declaration was renamed in this way.
+    pub fn has_ended_as(&self, path: &str, end: DeclarationEnd) -> bool {
+        let suffix = FileSort::Declaration.suffix();
+        let stem = path.strip_suffix(suffix).unwrap_or(path);
+        self.root.entry(&format!("{stem}{}{suffix}", end.word())).is_ok_and(|entry| entry.is_some())
+    }
+
     /// Renames a declaration to say how it ended, if it exists.
     pub fn end_declaration(&self, path: &str, end: DeclarationEnd) -> Result<()> {
         let Some((dir, name)) = self.root.dir_of(path)? else { return Ok(()) };

@@ -463,6 +463,16 @@ fn of_an_old_tree_the_last_hour_and_the_newest_introspection_are_taken_in() {
     all_is_well(&works.hive);
 }
 
+#[test]
+fn a_declaration_that_no_log_has_ended_is_in_force_however_old_it_is() {
+    let mut works = Works::new();
+    works.strict(-7200, 180);
+    assert_eq!(works.tick(0), NOTHING);
+    assert_eq!(works.tick(3600), NOTHING);
+    assert!(codes(&works.tick(3601)).contains(&"DEEPWORK_EXPIRED error".to_owned()));
+    all_is_well(&works.hive);
+}
+
 /// A log that is restored from a backup has not counted what was written since, whatever the watchdog remembers.
 #[test]
 fn an_older_log_counts_files_again_that_it_does_not_know() {

@@ -81,7 +81,8 @@ impl World {
         // Who was only announced by a command of its own is expected while it is logged in or holds something, and after
         // it lost something.
         let seated = self.sessions.values().any(|session| session.agent == agent && session.phase == Active);
-        let expected = !known.announced || known.has_lost || seated || !self.held_by(agent).is_empty();
+        let dived = self.deep_works.values().any(|work| work.agent == agent);
+        let expected = !known.announced || dived || known.has_lost || seated || !self.held_by(agent).is_empty();
         let declared = known.checkpoint.max(known.activity);
         match (declared.max(known.progress), flexible) {
             (_, Some(work)) => {
@@ -92,7 +93,7 @@ impl World {
             (Some(seen), None) => judge("INACTIVE", seen.max(known.started), limits.inactive),
         }
         // Expected of whoever was started, or has declared anything.
-        if (declared.is_some() || !known.announced) && flexible.is_none() {
+        if (declared.is_some() || dived || !known.announced) && flexible.is_none() {
             let since = known.introspection.max(self.surfaced(agent)).max(Some(known.started));
             judge("INTROSPECTION_OVERDUE", since.unwrap_or(known.started), limits.introspection);
         }
@@ -105,9 +106,10 @@ impl World {
         broken
     }
 
-    /// When an agent completed its newest deep work.
+    /// When an agent completed its newest deep work. What another declaration continued was not completed.
     fn surfaced(&self, agent: &str) -> Option<i64> {
-        let over = self.deep_works.values().filter(|work| work.agent == agent && work.phase == Ended);
+        let mine = self.deep_works.values().filter(|work| work.agent == agent && !work.superseded);
+        let over = mine.filter(|work| work.phase == Ended);
         over.map(|work| work.until).max()
     }
 }

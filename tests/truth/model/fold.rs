@@ -394,8 +394,9 @@ impl World {
                 let closes = std::mem::take(&mut agent.is_diving);
                 agent.duty = match agent.duty {
                     _ if introspection => Duty::None,
-                    _ if closes => Duty::Due,
+                    // Whatever was declared since, the log after the closing one had to be an introspection.
                     Duty::Due if event.text("emergency").is_none() => Duty::Broken(at),
+                    Duty::None if closes => Duty::Due,
                     duty => duty,
                 };
                 if introspection {
@@ -419,6 +420,7 @@ impl World {
                 began: event.at,
                 until: event.at + 60 * minutes,
                 extended: 0,
+                superseded: false,
                 phase: Open,
             };
             self.deep_works.insert(name, work);
@@ -430,6 +432,7 @@ impl World {
             "DeepWorkExtended" => (work.until, work.extended) = (work.until + 60 * minutes, work.extended + 1),
             // Completing it late changes nothing: it ended at its declared time.
             "DeepWorkCompleted" => {
+                work.superseded = event.text("by").as_deref() == Some("declaration");
                 (work.phase, work.until) = (Ended, if work.strict { work.until.min(event.at) } else { event.at })
             }
             _ => work.phase = Expired,

@@ -232,6 +232,8 @@ pub struct DeepWork {
     pub began: i64,
     pub until: i64,
     pub extended: u32,
+    /// Another declaration continued it.
+    pub superseded: bool,
     pub phase: Phase,
 }
 
