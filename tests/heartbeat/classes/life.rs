@@ -49,11 +49,15 @@ pub fn numbered_logs(s: &mut Script) {
     s.length = 3000;
     s.flexible(at);
     let id = at + s.between(20, 200);
-    // As numbers, 10 comes after 2; as text it does not. The introspection is the second log, or it is not.
-    let rests = s.dice.pick(&[["", "_2", "_10"], ["_01", "_02", "_3"], ["_2", "_9", "_10"], ["_09", "_10", "_11"]]);
-    let place = s.dice.below(3) as usize;
-    for (no, rest) in rests.iter().enumerate() {
-        let sort = if no == place { Sort::Look } else { Sort::Plain };
+    // As numbers, 10 comes after 2; as text it does not. An emergency counts only after the closing log.
+    let rests = s.dice.pick(&[["", "_2", "_10"], ["_01", "_02", "_3"], ["_2", "_10", "_11"], ["_09", "_10", "_11"]]);
+    let sorts = s.dice.pick(&[
+        [Sort::Urgent, Sort::Plain, Sort::Plain],
+        [Sort::Plain, Sort::Urgent, Sort::Plain],
+        [Sort::Plain, Sort::Look, Sort::Plain],
+    ]);
+    let count = s.between(2, 3) as usize;
+    for (rest, sort) in rests.iter().zip(sorts).take(count) {
         s.log_as(id + 5, id, rest, sort);
     }
     if s.dice.one_in(2) {

@@ -109,8 +109,12 @@ pub fn tick(expected: &Expected, said: &Said) -> Result<(), Wrong> {
 fn counted(expected: &Expected, said: &Said) -> Result<(), Wrong> {
     let pair = |event: &str, id: &str| (event.to_owned(), id.to_owned());
     let mut rest = said.counted.clone();
+    let surely =
+        |wanted: &(String, String)| expected.counted.iter().filter(|one| pair(one.event, &one.id) == *wanted).count();
     for old in &expected.may_count {
-        if let Some(at) = rest.iter().position(|one| *one == pair(old.event, &old.id)) {
+        let old = pair(old.event, &old.id);
+        let is_more = rest.iter().filter(|one| **one == old).count() > surely(&old);
+        if let Some(at) = rest.iter().position(|one| is_more && *one == old) {
             rest.remove(at);
         }
     }

@@ -90,7 +90,7 @@ impl<'a> Judge<'a> {
     /// One tick: takes in what is new, renames what is over, and gives the verdict.
     pub fn look(&mut self, tree: &mut Tree, now: i64) -> Expected {
         let mut expected = Expected::default();
-        let sight = sight::look(tree, self.zone, now, self.strict_max, self.lie);
+        let sight = sight::look(tree, &self.known, self.zone, now, self.strict_max, self.lie);
         self.take_in(&sight, now, &mut expected);
         self.files(&sight, tree, now, &mut expected);
         self.end_works(&sight, tree, now, &mut expected);

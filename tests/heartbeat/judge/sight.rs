@@ -1,5 +1,7 @@
 //! What is in a tree, read by the names and texts that the source describes.
 
+use std::collections::BTreeSet;
+
 use crate::judge::lies::Lie;
 use crate::tree::{Entry, Tree};
 use crate::zone::Zone;
@@ -51,9 +53,10 @@ enum Room {
     Declarations,
 }
 
-pub fn look(tree: &Tree, zone: Zone, now: i64, strict_max: i64, lie: Option<Lie>) -> Sight {
+/// Looks at everything but the logs and checkpoints that are known already.
+pub fn look(tree: &Tree, known: &BTreeSet<String>, zone: Zone, now: i64, strict_max: i64, lie: Option<Lie>) -> Sight {
     let mut sight = Sight::default();
-    for (path, entry) in tree {
+    for (path, entry) in tree.iter().filter(|(path, _)| !known.contains(*path)) {
         if is_passage(path) && *entry == Entry::Link {
             sight.unreadable.push(path.clone());
             continue;
