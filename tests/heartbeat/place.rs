@@ -164,8 +164,10 @@ impl<'a> Place<'a> {
                 "ActivityLogged" | "CheckpointRecorded" | "DeepWorkStarted" => {
                     said.counted.push((kind.to_owned(), text("heartbeat_id").chars().take(14).collect()));
                 }
-                "AnomalyDetected" => drop(said.begun.insert(text("code"))),
-                "AnomalyCleared" => drop(said.ended.insert(text("code"))),
+                // The end of deep work is an event of its own.
+                "DeepWorkExpired" => said.begun.extend(["DEEPWORK_EXPIRED".to_owned()]),
+                "AnomalyDetected" => said.begun.extend([text("code")]),
+                "AnomalyCleared" => said.ended.extend([text("code")]),
                 _ => {}
             }
         }

@@ -25,7 +25,9 @@ pub fn play(binary: &Path, timeline: &Timeline) -> Result<usize, Failure> {
     for schedule in SCHEDULES {
         runs.push(run(binary, timeline, schedule)?);
     }
-    for (one, other) in [(0, 1), (0, 2), (2, 1), (1, 0), (1, 2), (2, 0)] {
+    // What was noticed too late to matter depends on when it was looked for.
+    let is_free = timeline.depends_on_ticks();
+    for (one, other) in [(0, 1), (0, 2), (2, 1), (1, 0), (1, 2), (2, 0)].into_iter().filter(|_| !is_free) {
         alike(&runs[one], &runs[other]).map_err(|(at, wrong)| {
             let what = format!("{} and {}: {}", SCHEDULES[one].name(), SCHEDULES[other].name(), wrong.sort);
             Failure { schedule: None, at, wrong: Wrong::new(what, wrong.text) }
@@ -54,8 +56,9 @@ pub fn run(binary: &Path, timeline: &Timeline, schedule: Schedule) -> Result<Run
             }
         }
         let expected = judge.look(&mut tree, now);
-        let is_quiet = first == next && expected.codes == before;
-        let told = tick(&mut place, now, &expected, !is_quiet || dice.one_in(12));
+        // A look that changes nothing costs as much as a tick, so quiet ticks seldom have one before them.
+        let check = expected.codes != before || dice.one_in(if first == next { 25 } else { 3 });
+        let told = tick(&mut place, now, &expected, check);
         let said = told.map_err(|wrong| Failure { schedule: Some(schedule), at: now, wrong })?;
         before.clone_from(&expected.codes);
         let errors = said.codes.into_iter().filter(|(_, level)| level == "error").map(|(code, _)| code);

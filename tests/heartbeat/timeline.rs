@@ -96,6 +96,11 @@ impl Timeline {
         SCHEDULES.iter().find_map(|schedule| self.verdicts(*schedule, None).iter().find_map(|(_, said)| said.unsure))
     }
 
+    /// Whether two schedules may see this differently for more than a tick.
+    pub fn depends_on_ticks(&self) -> bool {
+        SCHEDULES.iter().any(|schedule| self.verdicts(*schedule, None).iter().any(|(_, said)| said.depends_on_ticks))
+    }
+
     /// What happened until a time, one deed a line.
     pub fn story(&self, until: i64) -> String {
         let mut lines = vec![format!("starts at {} in {}", time(self.start), self.zone.name())];

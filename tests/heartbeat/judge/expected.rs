@@ -46,6 +46,8 @@ pub struct Expected {
     /// Errors that begin and end here.
     pub begun: BTreeSet<&'static str>,
     pub ended: BTreeSet<&'static str>,
+    /// A file came so late that an earlier look would have given another verdict.
+    pub depends_on_ticks: bool,
     /// Why the rules do not say what must happen.
     pub unsure: Option<&'static str>,
 }

@@ -146,6 +146,7 @@ impl<'a> Judge<'a> {
             self.known.insert(key(&seen));
             expected.counted.push(counted(&seen));
             self.start.get_or_insert(seen.at);
+            expected.depends_on_ticks |= self.works.iter().any(|work| work.is_too_late(seen.at));
             match seen.kind {
                 Kind::Log { no, introspection, emergency } => {
                     self.logs.push(Log { at: seen.at, no, introspection, emergency });

@@ -36,6 +36,14 @@ impl Work {
         self.minutes.map(|minutes| self.at + minutes * 60)
     }
 
+    /// Whether a file of this time would have ended this deep work earlier than it ended, had it been there.
+    pub fn is_too_late(&self, at: i64) -> bool {
+        match self.end {
+            Some(End::Completed(end) | End::Expired(end)) => self.at < at && at < end,
+            Some(End::Superseded) | None => false,
+        }
+    }
+
     /// The time from which an introspection counts after this deep work.
     pub fn put_off(&self, lie: Option<Lie>) -> Option<i64> {
         match self.end {
