@@ -45,7 +45,11 @@ pub fn run(binary: &Path, timeline: &Timeline, schedule: Schedule) -> Result<Run
     let (mut judge, mut tree, mut next) = (timeline.judge(None), Tree::new(), 0);
     let mut dice = Dice::new(timeline.seed);
     let (mut run, mut before) = (Run::new(), BTreeMap::new());
+    let quiet = quiet_ticks(timeline, schedule);
     for now in timeline.ticks(schedule) {
+        if quiet.contains(&now) && dice.one_in(2) {
+            continue;
+        }
         let first = next;
         for (_, deed) in timeline.deeds[next..].iter().take_while(|(at, _)| *at <= now) {
             next += 1;
@@ -65,6 +69,22 @@ pub fn run(binary: &Path, timeline: &Timeline, schedule: Schedule) -> Result<Run
         run.push((now, errors.collect()));
     }
     Ok(run)
+}
+
+/// Ticks of the dense schedule in which nothing happens, nor in the one after. Half of them are left out, others with every
+/// seed.
+fn quiet_ticks(timeline: &Timeline, schedule: Schedule) -> BTreeSet<i64> {
+    if schedule != Schedule::EveryMinute {
+        return BTreeSet::new();
+    }
+    let verdicts = timeline.verdicts(schedule, None);
+    let is_quiet = |three: &&[(i64, Expected)]| {
+        let (before, now, after) = (&three[0], &three[1], &three[2]);
+        let is_same = before.1.codes == now.1.codes && now.1.codes == after.1.codes;
+        let has_deed = timeline.deeds.iter().any(|(at, _)| before.0 < *at && *at <= now.0);
+        is_same && !has_deed && now.1.counted.is_empty() && now.1.present.is_empty() && !timeline.is_forced(now.0)
+    };
+    verdicts.windows(3).filter(is_quiet).map(|three| three[1].0).collect()
 }
 
 fn tick(place: &mut Place<'_>, now: i64, expected: &Expected, check: bool) -> Result<Said, Wrong> {

@@ -71,6 +71,13 @@ impl Timeline {
         ticks
     }
 
+    /// Whether every schedule needs a tick in this second.
+    pub fn is_forced(&self, at: i64) -> bool {
+        let machine = &self.machine;
+        let sleeps = machine.sleeps.iter().any(|(from, to)| *from == at || *to == at);
+        sleeps || machine.boots.contains(&at) || self.probes.contains(&at)
+    }
+
     pub fn judge(&self, lie: Option<Lie>) -> Judge<'_> {
         Judge::new(self.zone, &self.machine, self.strict_max, lie)
     }

@@ -39,7 +39,8 @@ impl Work {
     /// Whether a file of this time would have ended this deep work earlier than it ended, had it been there.
     pub fn is_too_late(&self, at: i64) -> bool {
         match self.end {
-            Some(End::Completed(end) | End::Expired(end)) => self.at < at && at < end,
+            Some(End::Completed(end)) => self.at < at && at < end,
+            Some(End::Expired(end)) => self.at < at && at <= end,
             Some(End::Superseded) | None => false,
         }
     }
