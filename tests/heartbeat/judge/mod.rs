@@ -125,7 +125,7 @@ impl<'a> Judge<'a> {
         match self.lie {
             Some(Lie::TickTime) => fresh.iter_mut().for_each(|seen| seen.at = now),
             Some(Lie::NewestOnly) => {
-                let last = fresh.iter().filter(|seen| matches!(seen.kind, Kind::Log { .. })).next_back().cloned();
+                let last = fresh.iter().rfind(|seen| matches!(seen.kind, Kind::Log { .. })).cloned();
                 fresh.retain(|seen| !matches!(seen.kind, Kind::Log { .. }));
                 fresh.extend(last);
             }
