@@ -50,14 +50,20 @@ pub fn numbered_logs(s: &mut Script) {
     s.flexible(at);
     let id = at + s.between(20, 200);
     // As numbers, 10 comes after 2; as text it does not. An emergency counts only after the closing log.
-    let rests = s.dice.pick(&[["", "_2", "_10"], ["_01", "_02", "_3"], ["_2", "_10", "_11"], ["_09", "_10", "_11"]]);
+    let rests = s.dice.pick(&[["", "_2", "_10"], ["_01", "_02", "_3"], ["_2", "_10", "_11"], ["_9", "_10", "_11"]]);
     let sorts = s.dice.pick(&[
         [Sort::Urgent, Sort::Plain, Sort::Plain],
+        [Sort::Urgent, Sort::Plain, Sort::Look],
         [Sort::Plain, Sort::Urgent, Sort::Plain],
         [Sort::Plain, Sort::Look, Sort::Plain],
     ]);
-    let count = s.between(2, 3) as usize;
-    for (rest, sort) in rests.iter().zip(sorts).take(count) {
+    let count = s.dice.pick(&[2, 2, 3]);
+    let logs = if s.dice.one_in(2) {
+        vec![("_2", Sort::Urgent), ("_10", Sort::Plain)]
+    } else {
+        rests.into_iter().zip(sorts).take(count).collect()
+    };
+    for (rest, sort) in logs {
         s.log_as(id + 5, id, rest, sort);
     }
     if s.dice.one_in(2) {
