@@ -121,7 +121,8 @@ fn h4_a_declaration_that_was_renamed_or_deleted_is_over() {
         }
         assert_eq!(codes(&works.tick(660)), ["INACTIVE error"], "{end}");
         let ended = works.events("DeepWorkCompleted");
-        assert_eq!(ended[0]["payload"]["by"], "file", "{end}");
+        let by = if end == ".expired" { "expired_file" } else { "file" };
+        assert_eq!(ended[0]["payload"]["by"], by, "{end}");
         // After it an introspection is due, as after any other.
         works.log(660, "closing\n");
         assert_eq!(works.tick(661), NOTHING);

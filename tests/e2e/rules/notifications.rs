@@ -188,7 +188,7 @@ fn d4_giving_up_on_an_agent_is_told_once_and_is_not_another_attempt() {
         given_up,
         "EVENT:EscalationRequired\nHIVE:hive\nSUBJECT:agent:main\nREF:agent:main\nSTATUS:Active\n\
          SUM:agent main cannot be woken (INACTIVE for 1081 s; recovery attempts failed: 2)\n\
-         WHEN:2026-01-31T12:18:01Z\nDO:hf-decide show ESC-0001\nAGENT:main\nCODE:INACTIVE\n\
+         WHEN:2026-01-31T12:18:01Z\nDO:hf-decide show ESC-0001\nAGENT:main\nCODE:INACTIVE\nCALL:giving_up\n\
          watchdog.hooks.on_giving_up main INACTIVE /\n"
     );
     assert_eq!((count(&story, "EscalationRequired"), count(&story, "HookFailed")), (1, 0));

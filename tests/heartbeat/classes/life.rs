@@ -247,6 +247,8 @@ pub fn foreign_files(s: &mut Script) {
             "logs/heartbeat_ID.log",
         ]);
         let text = if s.dice.one_in(2) { "内省\n" } else { "制限タイプ: flexible\n活動予定内容: x\n" };
+        // A declaration without an id in its name may be named as a mistake.
+        let text = if path.starts_with("stats/deep_work/") { "how to write a declaration\n" } else { text };
         s.write(when, path.replace("ID", &id), text);
     }
     if s.dice.one_in(2) {

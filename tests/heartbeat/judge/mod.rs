@@ -29,6 +29,8 @@ const UNCHECKED: &[(i64, Level)] = &[(600, Level::Error)];
 const SKEW: i64 = 120;
 /// How many logs of an old tree are taken in.
 const ADOPTED_MAX: usize = 200;
+/// The files of this time before the first look count in any case.
+const HOUR: i64 = 3600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -139,7 +141,7 @@ impl<'a> Judge<'a> {
             _ => {}
         }
         if self.start.is_none() && !fresh.is_empty() && !self.lies(Lie::OldCounts) {
-            self.adopt(&mut fresh, expected);
+            self.adopt(&mut fresh, now, expected);
         }
         debug_assert!(newest <= now + SKEW || self.lie.is_some());
         for seen in fresh {
@@ -160,13 +162,13 @@ impl<'a> Judge<'a> {
         self.works.sort_by_key(|work| work.at);
     }
 
-    /// Leaves out what is older than the newest introspection, and all but the newest logs.
-    fn adopt(&mut self, fresh: &mut Vec<Seen>, expected: &mut Expected) {
+    /// Leaves out what is older than an hour and than the newest introspection, and all but the newest logs.
+    fn adopt(&mut self, fresh: &mut Vec<Seen>, now: i64, expected: &mut Expected) {
         let is_introspection = |seen: &Seen| matches!(seen.kind, Kind::Log { introspection: true, .. });
         let from = fresh.iter().filter(|seen| is_introspection(seen)).map(|seen| (seen.at, number(seen))).next_back();
         let logs: Vec<_> = fresh.iter().filter(|seen| matches!(seen.kind, Kind::Log { .. })).collect();
         let oldest = logs.len().checked_sub(ADOPTED_MAX).map(|cut| (logs[cut].at, number(logs[cut])));
-        let from = from.max(oldest);
+        let from = from.map(|from| from.min((now - HOUR, 0))).max(oldest);
         let is_old = |seen: &Seen| match seen.kind {
             Kind::Log { .. } => from.is_some_and(|from| (seen.at, number(seen)) < from),
             // In the same beat it may have come after the log, so it is not older.

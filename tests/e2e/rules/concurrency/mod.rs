@@ -32,7 +32,7 @@ use crate::docs::layers;
 use crate::support::test_vault::{TestVault, binary};
 
 use system::{
-    agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, signatures, verdicts, watchdogs,
+    agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, signatures, timers, verdicts, watchdogs,
 };
 use work::{
     approved_requirement, artifacts, branches, constraints, decisions, documents, missions, requirement, requirements,
@@ -74,7 +74,7 @@ type Noun = (&'static str, fn(&Hand, usize));
 const NOUNS: &[&[Noun]] = &[
     &[("project", projects), ("append", appends), ("verify", verdicts), ("agent", agents)],
     &[("backup", backups), ("document", documents), ("pause", pauses), ("config", configs), ("sign", signatures)],
-    &[("log", logs), ("task", tasks), ("watchdog", watchdogs), ("mission", missions)],
+    &[("log", logs), ("task", tasks), ("watchdog", watchdogs), ("timer", timers), ("mission", missions)],
     &[("job", jobs), ("constraint", constraints), ("session", sessions), ("artifact", artifacts)],
     &[("branch", branches), ("require", requirements), ("review", reviews), ("decide", decisions)],
 ];

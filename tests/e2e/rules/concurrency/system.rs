@@ -1,10 +1,10 @@
 //! What a thread does to everything else in one round: sessions, pauses, agents, projections, the log, settings,
 //! the watchdog, jobs, appends, backups, signatures and verification.
 
-use std::path::PathBuf;
-
 use std::ffi::OsString;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use hiveforge::base::{Actor, EntityType, Subject};
 use hiveforge::event::Kind;
@@ -26,9 +26,11 @@ use hiveforge::op::sign::{self, SignFileRequest, SignRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
     self, ActRequest, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context,
-    EventFilter, FollowStep, InitRequest, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart,
-    Prompts, RecoverRequest, Shell, ShowEventRequest, ShowRequest, Signing, VerifyRequest, WatchdogRequest,
+    DueWarningsRequest, EventFilter, FollowStep, Host, InitRequest, InstallTimerRequest, LineageRequest, LogRequest,
+    LogSource, Mode, NotifyRequest, PageStart, Prompts, RecoverRequest, Shell, ShowEventRequest, ShowRequest, Signing,
+    TimerState, UninstallTimerRequest, VerifyRequest, WatchdogProgram, WatchdogRequest,
 };
+use hiveforge::policy::scheduler::Scheduler;
 use hiveforge::policy::statement::{Act, Bound, StatedAct, Statement};
 use hiveforge::vault::Method;
 
@@ -160,6 +162,21 @@ pub(super) fn watchdogs(hand: &Hand, _: usize) {
     op::watchdog(ctx, WatchdogRequest { mode: Mode::Write }).unwrap();
     // One of several sends, and the others leave it at that.
     op::notify(ctx, NotifyRequest { hook: "hooks.on_done".to_owned() }).unwrap();
+}
+
+/// On a machine without cron and without a home directory, nothing can be installed, and nothing is.
+pub(super) fn timers(hand: &Hand, _: usize) {
+    let host = Host { search_path: Some(OsString::new()), ..Host::new(hand.person.host.clock) };
+    let ctx = &Context { host: Arc::new(host), ..hand.person.clone() };
+    for scheduler in [Scheduler::Cron, Scheduler::Systemd] {
+        let program = WatchdogProgram { path: PathBuf::from("/bin/true"), subcommand: None };
+        assert!(op::install_timer(ctx, InstallTimerRequest { scheduler, program }).is_err());
+        let removed = op::uninstall_timer(ctx, UninstallTimerRequest { scheduler });
+        assert!(removed.is_err() || removed.unwrap().state == TimerState::Uninstalled);
+    }
+    assert_ne!(op::check_timer(ctx).unwrap().state, TimerState::Installed);
+    let request = DueWarningsRequest { warnings: vec![format!("by {:?}", std::thread::current().id())] };
+    op::warnings_to_print(ctx, request).unwrap();
 }
 
 pub(super) fn jobs(hand: &Hand, round: usize) {

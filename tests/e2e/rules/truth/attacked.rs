@@ -228,9 +228,9 @@ fn what_is_due_names_the_holder_that_was_late() {
 fn an_agent_that_is_logged_in_and_silent_is_missed() {
     let mut hive = configured("");
     logged_in(&hive, "a", "main");
-    assert_eq!(tick(&mut hive, 301), ["NEVER_SEEN agent:a error 301"]);
+    assert_eq!(tick(&mut hive, 601), ["NEVER_SEEN agent:a error 601"]);
     ok(&hive, "hf-session logout --agent a");
-    assert_eq!(tick(&mut hive, 302), [""; 0]);
+    assert_eq!(tick(&mut hive, 602), [""; 0]);
 }
 
 #[test]

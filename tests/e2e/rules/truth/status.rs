@@ -47,7 +47,8 @@ fn t1_several_problems_are_all_listed_in_the_order_of_their_urgency() {
     ok(&hive, "hf-task propose Docs --project brand");
     at(&mut hive, 10, "hf-pause --project brand questions").expect_exit(0);
     hive.configure("a: [\n");
-    at(&mut hive, 2000, "hf-status");
+    // Before an introspection is overdue as well.
+    at(&mut hive, 1700, "hf-status");
     let kinds: Vec<String> =
         problems(&hive).iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
