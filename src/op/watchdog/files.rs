@@ -1,5 +1,6 @@
 //! The files of agents, read before the tick takes the lock: what is new in them, and what cannot be read.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -104,61 +105,81 @@ impl SignFile {
 
 /// Looks at the files of every agent, and writes the next heartbeat id of those that are watched.
 pub fn look_at_all(tick: &mut TickRun<'_>, state: &State, config: &Settings, looks: &Looks) -> Result<Vec<AgentFiles>> {
-    let (held, seated) = (liveness::held(state), liveness::seated(state));
     let agents = tick.vault.agents_dir()?;
     let active = state.in_phase(EntityType::Agent, Phase::Active, usize::MAX);
-    let mut names: Vec<EntityId> = Vec::new();
-    for agent in &active {
-        names.push(EntityId::parse(agent.subject.id())?);
-    }
+    let mut names: BTreeSet<EntityId> =
+        active.iter().map(|agent| EntityId::parse(agent.subject.id())).collect::<Result<_>>()?;
     // Agents that nobody started, but that may have written files.
-    let mut found = if agents.is_some() { tick.vault.agents_with_files()? } else { Vec::new() };
-    found.extend(config.agents.keys().filter_map(|name| EntityId::parse(name).ok()));
-    found.push(EntityId::parse(DEFAULT_AGENT)?);
-    found.sort();
-    found.dedup();
-    found.retain(|name| !names.contains(name));
-    let is_nobody = names.is_empty();
-    names.extend(found);
-    let mut all = Vec::new();
+    if agents.is_some() {
+        names.extend(tick.vault.agents_with_files()?);
+    }
+    names.extend(config.agents.keys().filter_map(|name| EntityId::parse(name).ok()));
+    names.insert(EntityId::parse(DEFAULT_AGENT)?);
+    let all = AllAgents {
+        state,
+        config,
+        agents,
+        held: liveness::held(state),
+        seated: liveness::seated(state),
+        is_nobody: active.is_empty(),
+    };
+    let mut found = Vec::new();
     for name in names {
-        let agent = state.entity(&Subject::new(EntityType::Agent, name.clone())).map(|agent| agent.into_owned());
-        let agent = agent.as_ref();
-        let expected = agent.is_some_and(|agent| {
-            agent.phase == Phase::Active && SignsOfLife::of_agent(state, agent, &held, &seated).expected
-        });
-        let is_active = agent.is_some_and(|agent| agent.phase == Phase::Active);
+        found.extend(all.look_at(tick, &name, looks.agents.get(name.as_str()))?);
+    }
+    Ok(found)
+}
+
+/// What a look at an agent's files needs to know of all of them.
+struct AllAgents<'a> {
+    state: &'a State,
+    config: &'a Settings,
+    /// The directory of all agents.
+    agents: Option<Dir>,
+    held: Vec<Entity>,
+    seated: Vec<Entity>,
+    /// Whether no agent is active.
+    is_nobody: bool,
+}
+
+impl AllAgents<'_> {
+    /// Looks at the files of one agent. None if it has none, or they cannot be read, which is reported.
+    fn look_at(&self, tick: &mut TickRun<'_>, name: &EntityId, before: Option<&Looked>) -> Result<Option<AgentFiles>> {
+        let subject = Subject::new(EntityType::Agent, name.clone());
+        let agent = self.state.entity(&subject).map(|agent| agent.into_owned());
+        let active = agent.as_ref().filter(|agent| agent.phase == Phase::Active);
+        let is_expected = |agent: &Entity| SignsOfLife::of_agent(self.state, agent, &self.held, &self.seated).expected;
         // The first agent finds an id.
-        let is_first = is_nobody && name.as_str() == DEFAULT_AGENT;
-        let works = agent::works_of(tick.ctx, tick.vault, config, &name);
-        let place = Place { agents: agents.as_ref(), works, creates: expected || is_first };
-        let mut looker = Looker { tick, state, config: config.for_agent(name.as_str()), agent, pauses: 0 };
-        match looker.look(&name, &place, looks.agents.get(name.as_str())) {
+        let is_first = self.is_nobody && name.as_str() == DEFAULT_AGENT;
+        let place = Place {
+            agents: self.agents.as_ref(),
+            works: agent::works_of(tick.ctx, tick.vault, self.config, name),
+            creates: is_first || active.is_some_and(is_expected),
+        };
+        let config = self.config.for_agent(name.as_str());
+        let looker = Looker { tick, state: self.state, config, agent: agent.as_ref() };
+        match looker.look(name, &place, before) {
             Ok(Some((dir, files))) => {
-                let is_watched = is_active || is_first || !files.signs.is_empty();
+                let is_watched = active.is_some() || is_first || !files.signs.is_empty();
                 if tick.mode == Mode::Write && is_watched {
                     let id = HeartbeatId::from_time(tick.now, files.zone);
                     if let Err(error) = dir.put_current_id(&id) {
                         tick.warnings.push(format!("cannot write the heartbeat id of agent:{name}: {error}"));
                     }
                 }
-                all.push(files);
+                Ok(Some(files))
             }
-            Ok(None) => {}
+            Ok(None) => Ok(None),
             // What the caller named is not there.
-            Err(error) if error.kind == ErrorKind::Usage && tick.ctx.host.works.is_some() => return Err(error),
-            Err(error) if is_active || is_first => {
-                let subject = Subject::new(EntityType::Agent, name.clone());
-                let subject = if is_active { subject } else { Subject::SYSTEM };
-                tick.files_findings.push(Finding {
-                    detail: Some(error.message),
-                    ..Finding::new(Code::FileUnreadable, subject, Level::Warn, 0)
-                });
+            Err(error) if error.kind == ErrorKind::Usage && tick.ctx.host.works.is_some() => Err(error),
+            Err(error) => {
+                let subject = if active.is_some() { subject } else { Subject::SYSTEM };
+                let finding = Finding::new(Code::FileUnreadable, subject, Level::Warn, 0);
+                tick.files_findings.push(Finding { detail: Some(error.message), ..finding });
+                Ok(None)
             }
-            Err(error) => tick.warnings.push(format!("ignored files of agent:{name}: {error}")),
         }
     }
-    Ok(all)
 }
 
 /// Where an agent's files are.
@@ -175,12 +196,11 @@ struct Looker<'a, 'b> {
     state: &'a State,
     config: Settings,
     agent: Option<&'a Entity>,
-    pauses: u32,
 }
 
 impl Looker<'_, '_> {
     fn look(
-        &mut self,
+        &self,
         name: &EntityId,
         place: &Place<'_>,
         before: Option<&Looked>,
@@ -287,7 +307,7 @@ impl Looker<'_, '_> {
         found
     }
 
-    fn take(&mut self, dir: &AgentDir, files: &mut AgentFiles, found: Vec<AgentFile>) {
+    fn take(&self, dir: &AgentDir, files: &mut AgentFiles, found: Vec<AgentFile>) {
         for file in found {
             let sign = self.read(dir, files, file);
             files.signs.extend(sign);
@@ -296,7 +316,7 @@ impl Looker<'_, '_> {
 
     /// Of the files that are there at the first look, the newest introspection and what is newer, everything of the last
     /// hour, and declarations that no log has ended are taken in. Older files say nothing about now.
-    fn take_first(&mut self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<AgentFile>) {
+    fn take_first(&self, dir: &AgentDir, files: &mut AgentFiles, mut found: Vec<AgentFile>) {
         let (latest, zone) = (self.latest(), files.zone);
         let time = |file: &AgentFile| file.name.id.time(zone, latest);
         found.sort_by_key(|file| std::cmp::Reverse((time(file), file.name.number)));
@@ -333,7 +353,7 @@ impl Looker<'_, '_> {
     }
 
     /// Reads a file that is new. None if it is gone, or cannot be used.
-    fn read(&mut self, dir: &AgentDir, files: &mut AgentFiles, file: AgentFile) -> Option<SignFile> {
+    fn read(&self, dir: &AgentDir, files: &mut AgentFiles, file: AgentFile) -> Option<SignFile> {
         let sort = file.sort;
         let is_complete = |text: &str| match sort {
             FileSort::Declaration => Declaration::read(text).is_ok(),
@@ -369,11 +389,12 @@ impl Looker<'_, '_> {
     }
 
     /// Reads a file, and once more if somebody seems to be writing it.
-    fn read_text(&mut self, dir: &AgentDir, path: &str, is_complete: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
+    fn read_text(&self, dir: &AgentDir, path: &str, is_complete: &dyn Fn(&str) -> bool) -> Result<Option<String>> {
         let text = dir.read_file(path)?;
         let is_incomplete = text.as_deref().is_some_and(|text| !is_complete(text));
-        if is_incomplete && self.pauses < PAUSES_MAX && dir.changed_within(path, BEING_WRITTEN_SECONDS) {
-            self.pauses += 1;
+        let pauses = self.tick.pauses.get();
+        if is_incomplete && pauses < PAUSES_MAX && dir.changed_within(path, BEING_WRITTEN_SECONDS) {
+            self.tick.pauses.set(pauses + 1);
             std::thread::sleep(BEING_WRITTEN_PAUSE);
             return dir.read_file(path);
         }
@@ -399,13 +420,7 @@ impl Looker<'_, '_> {
 
     /// Finds out whether the open deep work's file was edited or is gone, and which files of ended ones still have the
     /// name of open ones.
-    fn look_at_declared(
-        &mut self,
-        dir: &AgentDir,
-        files: &mut AgentFiles,
-        known: &KnownFiles,
-        before: Option<&Looked>,
-    ) {
+    fn look_at_declared(&self, dir: &AgentDir, files: &mut AgentFiles, known: &KnownFiles, before: Option<&Looked>) {
         let Some(agent) = self.agent.filter(|_| files.look.is_declared_listed) else { return };
         let work = agent.as_agent().deep_work().and_then(|work| self.state.entity(&work));
         let work = work.filter(|work| work.phase == Phase::Open);
@@ -445,7 +460,7 @@ impl Looker<'_, '_> {
     }
 
     /// A declaration that was edited is a new one under the same id.
-    fn edit(&mut self, dir: &AgentDir, files: &mut AgentFiles, work: &Entity, path: String) -> Option<SignFile> {
+    fn edit(&self, dir: &AgentDir, files: &mut AgentFiles, work: &Entity, path: String) -> Option<SignFile> {
         let text = self.read_text(dir, &path, &|text| Declaration::read(text).is_ok()).ok()??;
         let declared = match Declaration::read(&text).and_then(|declared| self.check_limits(declared)) {
             Ok(declared) => declared,

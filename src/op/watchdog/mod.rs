@@ -6,15 +6,15 @@
 //! as its timeout; warnings and runaway actors are only reported.
 
 mod agents;
+mod edges;
 mod files;
 mod hooks;
 mod quiet;
 mod timer;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-use serde_json::json;
 
 use super::job::{LostJob, OutlivedTask};
 use super::{Context, References, agent, job, notify, project, references};
@@ -27,7 +27,7 @@ use crate::policy::code::Code;
 use crate::policy::due::{MachineFacts, Moment, SupervisorState, WATCHDOG};
 use crate::policy::liveness::{self, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
-use crate::policy::settings::{Setting, Settings};
+use crate::policy::settings::Setting;
 use crate::state::{Entity, Timer};
 use crate::vault::{DeclarationEnd, Looks, Tick, Vault};
 
@@ -154,6 +154,8 @@ struct TickRun<'a> {
     in_works: BTreeSet<String>,
     /// What is wrong with agents' files.
     files_findings: Vec<Finding>,
+    /// How often it paused because somebody seemed to be writing a file.
+    pauses: Cell<u32>,
     /// Deep work that this tick found to be past its time.
     expired: Vec<Finding>,
     /// Declarations to rename once that they ended is recorded: agent, path and end.
@@ -183,6 +185,7 @@ impl<'a> TickRun<'a> {
             last_at: vault.tick()?.map(|tick| tick.at),
             in_works: BTreeSet::new(),
             files_findings: Vec::new(),
+            pauses: Cell::new(0),
             expired: Vec::new(),
             renames: Vec::new(),
         })
@@ -456,47 +459,6 @@ impl<'a> TickRun<'a> {
         }
     }
 
-    /// Records the start and end of agents' anomalies and the attempts to wake them. Returns the hooks to run.
-    fn record_edges(&mut self, tx: &mut Transaction<'_>, watched: &[WatchedAgent]) -> Result<Vec<hooks::HookCall>> {
-        let mut calls = Vec::new();
-        for agent in watched {
-            let mine: Vec<Finding> =
-                self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
-            let failing: Vec<&Finding> =
-                mine.iter().filter(|f| f.level == Level::Error && f.code.has_duration()).collect();
-            let attempt = self.recover(tx, agent, &failing)?;
-            for &finding in &failing {
-                let is_new = !agent.anomalies.iter().any(|code| code == finding.code.as_str());
-                if is_new {
-                    self.record(tx, Kind::AnomalyDetected, &agent.subject, payload_of(finding))?;
-                    self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
-                }
-                let is_reminder = !is_new && self.remind(&tx.config, finding);
-                // One run of the hook is both a report and an attempt.
-                let call = match attempt.filter(|attempt| attempt.code == finding.code) {
-                    Some(attempt) => hooks::Call::Try(attempt),
-                    None if is_new => hooks::Call::Anomaly,
-                    None if is_reminder => hooks::Call::Reminder,
-                    None => continue,
-                };
-                calls.push(hooks::HookCall::anomaly(agent, finding, call));
-            }
-            for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
-            {
-                self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
-                self.tick.reported_at.remove(&format!("{code} {}", agent.subject));
-                calls.push(hooks::HookCall::cleared(agent, code));
-            }
-            calls.extend(self.warn(agent, &mine));
-            // While somebody waits for the agent to recover, or has given up on it, nothing else disturbs it.
-            let is_recovering = tx.state().entity(&agent.subject).is_some_and(|a| a.as_agent().recovery_attempts() > 0);
-            if !is_recovering {
-                calls.push(hooks::HookCall::beat(agent, &mine));
-            }
-        }
-        Ok(calls)
-    }
-
     /// Adds an event of the watchdog. A dry run applies it too, and writes nothing: its verdict is that of the tick.
     fn record(
         &self,
@@ -512,68 +474,6 @@ impl<'a> TickRun<'a> {
         let payload = payload.as_object().cloned().unwrap_or_default();
         let payload = payload.into_iter().filter(|(_, value)| !value.is_null()).collect();
         tx.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
-    }
-
-    /// Whether it is time for a reminder of the same anomaly.
-    fn remind(&mut self, config: &Settings, finding: &Finding) -> bool {
-        let every = config.count(Setting::RemindEvery) as i64;
-        let reminded_at = self.tick.reported_at.entry(anomaly_key(finding)).or_insert(self.now.0);
-        let due = self.now.0.saturating_sub(*reminded_at) >= every;
-        if due {
-            *reminded_at = self.now.0;
-        }
-        due
-    }
-
-    /// Tries to recover an agent: a limited number of times, with a pause between attempts, then escalates to an
-    /// operator. The attempts are in the log, so that a second watchdog does not start over. Returns the attempt that
-    /// is made now; giving up is none, and `notify` runs the hook for that.
-    fn recover(
-        &mut self,
-        tx: &mut Transaction<'_>,
-        agent: &WatchedAgent,
-        failing: &[&Finding],
-    ) -> Result<Option<hooks::Attempt>> {
-        let config = &tx.config;
-        let recoverable = config.texts(Setting::RecoverFrom);
-        let is_recoverable = |finding: &&&Finding| recoverable.iter().any(|code| code == finding.code.as_str());
-        let Some(failure) = failing.iter().find(is_recoverable) else { return Ok(None) };
-        let max = config.count(Setting::MaxRecoveryAttempts);
-        let interval = config.count(Setting::WatchdogIntervalSeconds);
-        let wait_seconds = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
-        // Without a hook nothing could be tried.
-        if config.text(Setting::OnAnomaly).trim().is_empty() || self.commands_refused || self.stopped {
-            return Ok(None);
-        }
-        let Some(known) = tx.state().entity(&agent.subject).map(|agent| agent.into_owned()) else {
-            return Ok(None);
-        };
-        let (tries, tried_at) = (known.as_agent().recovery_attempts(), known.as_agent().last_recovery_at());
-        let is_too_early = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait_seconds);
-        if is_too_early || known.as_agent().gave_up_on().is_some() {
-            return Ok(None);
-        }
-        if tries < max {
-            let payload = json!({"code": failure.code.as_str(), "attempt": tries + 1});
-            self.record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
-            return Ok(Some(hooks::Attempt { code: failure.code, number: tries + 1, of: max }));
-        }
-        let reason = format!("{} for {} s; recovery attempts failed: {max}", failure.code, failure.seconds);
-        let payload = json!({"reason": reason, "code": failure.code.as_str()});
-        self.record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
-        Ok(None)
-    }
-
-    /// Findings below an anomaly run a hook when they start, and are never recorded.
-    fn warn(&mut self, agent: &WatchedAgent, mine: &[Finding]) -> Option<hooks::HookCall> {
-        let below: Vec<&Finding> = mine.iter().filter(|finding| finding.level != Level::Error).collect();
-        let keys: std::collections::BTreeSet<String> =
-            below.iter().map(|finding| format!("{} {}", anomaly_key(finding), finding.level)).collect();
-        let of_agent = format!(" {}", agent.subject);
-        let new = keys.iter().any(|key| !self.tick.warned.contains(key));
-        self.tick.warned.retain(|key| !key.contains(&of_agent) || keys.contains(key));
-        self.tick.warned.extend(keys);
-        new.then(|| hooks::HookCall::warning(agent, &below))
     }
 
     fn outcome(self, did: Vec<(String, String)>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {
@@ -606,16 +506,4 @@ impl<'a> TickRun<'a> {
 /// A recorded event, as a reply lists it.
 fn action(event: &Event) -> (String, String) {
     (event.event_type.as_str().to_owned(), event.subject.clone())
-}
-
-/// What is recorded of a finding.
-fn payload_of(finding: &Finding) -> serde_json::Value {
-    json!({
-        "code": finding.code.as_str(), "seconds": finding.seconds, "detail": finding.detail,
-        "due_at": finding.due_at.map(|due_at| due_at.to_string()),
-    })
-}
-
-fn anomaly_key(finding: &Finding) -> String {
-    format!("{} {}", finding.code, finding.subject)
 }
