@@ -18,6 +18,9 @@ pub fn run(data: &[u8]) {
                         Fallback::Text(_) => drop(config.text(*setting)),
                         Fallback::Choice(names) => assert!(names.contains(&config.text(*setting).as_str())),
                         Fallback::Texts(_) => drop(config.texts(*setting)),
+                        Fallback::SomeOf(names) => {
+                            assert!(config.texts(*setting).iter().all(|name| names.contains(&name.as_str())));
+                        }
                         Fallback::Counts(_) => drop(config.counts(*setting)),
                     }
                 }
