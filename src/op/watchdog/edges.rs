@@ -1,4 +1,4 @@
-//! The beginning and the end of agents' anomalies, the attempts to recover agents, and which hooks are told of them.
+//! The beginning and the end of agents' anomalies, the attempts to recover agents, and which hooks are run for them.
 
 use std::collections::BTreeSet;
 
