@@ -4,6 +4,7 @@ use std::fmt;
 
 use chrono::NaiveDateTime;
 
+use super::zone::Repetition;
 use super::{Timestamp, Zone};
 
 const FORM: &str = "%Y%m%d%H%M%S";
@@ -14,9 +15,15 @@ const LENGTH: usize = "YYYYMMDDHHMMSS".len();
 pub struct HeartbeatId(String);
 
 impl HeartbeatId {
-    /// The id for a time.
+    /// The id for a time. In the hour that occurs twice when summer time ends, the first ids are even and the second ones
+    /// odd, so that none is given twice: files are named after them.
     pub fn from_time(at: Timestamp, zone: Zone) -> Self {
-        HeartbeatId(Timestamp(zone.reading(at)).to_utc().format(FORM).to_string())
+        let reading = match (zone.reading(at), zone.repetition(at)) {
+            (reading, None) => reading,
+            (reading, Some(Repetition::First)) => reading & !1,
+            (reading, Some(Repetition::Second)) => reading | 1,
+        };
+        HeartbeatId(Timestamp(reading).to_utc().format(FORM).to_string())
     }
 
     /// Parses exactly the form that is written.
@@ -75,6 +82,19 @@ mod tests {
             "20260131120060",
         ] {
             assert_eq!(HeartbeatId::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_id_is_given_twice_when_the_clock_is_set_back() {
+        // An hour before and an hour after a change from +2 to +1.
+        let zone = Zone::Local(|at| if at.0 < 1_000_000_000 { 7200 } else { 3600 });
+        let times = (-3600..3600).step_by(60).map(|seconds| Timestamp(1_000_000_000 + seconds));
+        let ids: Vec<HeartbeatId> = times.clone().map(|at| HeartbeatId::from_time(at, zone)).collect();
+        let distinct: std::collections::BTreeSet<&HeartbeatId> = ids.iter().collect();
+        assert_eq!(distinct.len(), 120);
+        for (at, id) in times.zip(ids) {
+            assert!((id.time(zone, Timestamp(at.0 + 1)).0 - at.0).abs() <= 1, "{id}");
         }
     }
 

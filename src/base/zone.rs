@@ -13,6 +13,13 @@ pub enum Zone {
     Local(fn(Timestamp) -> i64),
 }
 
+/// Which of two times it is that a clock shows the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    First,
+    Second,
+}
+
 impl Zone {
     /// What a clock in this zone shows at a time, in seconds since 1970 on that clock.
     pub fn reading(self, at: Timestamp) -> i64 {
@@ -26,15 +33,33 @@ impl Zone {
         }
     }
 
+    /// Whether a clock in this zone shows the same twice, and this is the first or the second time.
+    pub fn repetition(self, at: Timestamp) -> Option<Repetition> {
+        let possible = self.possible(self.reading(at));
+        match possible.len() {
+            2 if possible[0] == at => Some(Repetition::First),
+            2 => Some(Repetition::Second),
+            _ => None,
+        }
+    }
+
+    /// The times at which a clock in this zone shows this, in order.
+    fn possible(self, reading: i64) -> Vec<Timestamp> {
+        let around = [-DAY_SECONDS, DAY_SECONDS].map(|days| self.offset(Timestamp(reading.saturating_add(days))));
+        let times = around.map(|offset| Timestamp(reading.saturating_sub(offset)));
+        let mut possible: Vec<Timestamp> = times.into_iter().filter(|at| self.reading(*at) == reading).collect();
+        possible.sort_unstable();
+        possible.dedup();
+        possible
+    }
+
     /// The time at which a clock in this zone shows this. In the hour that occurs twice when summer time ends, the later
     /// one if it is not after `latest`, else the earlier one. In the hour that is skipped when it begins, the time that
     /// it would have been without the change.
     pub fn time(self, reading: i64, latest: Timestamp) -> Timestamp {
-        let around = [-DAY_SECONDS, DAY_SECONDS].map(|days| self.offset(Timestamp(reading.saturating_add(days))));
-        let before = Timestamp(reading.saturating_sub(around[0]));
-        let possible = around.map(|offset| Timestamp(reading.saturating_sub(offset)));
-        let mut possible: Vec<Timestamp> = possible.into_iter().filter(|at| self.reading(*at) == reading).collect();
-        possible.sort_unstable();
+        let before = self.offset(Timestamp(reading.saturating_sub(DAY_SECONDS)));
+        let before = Timestamp(reading.saturating_sub(before));
+        let possible = self.possible(reading);
         let in_time = possible.iter().rev().find(|at| **at <= latest);
         in_time.or(possible.first()).copied().unwrap_or(before)
     }

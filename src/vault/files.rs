@@ -230,6 +230,17 @@ impl Dir {
         }
     }
 
+    /// Creates an empty file under a name that is free. Returns whether it was.
+    pub fn claim(&self, name: &str) -> Result<bool> {
+        let mode = if self.privacy == Privacy::Private { FILE_MODE } else { SHARED_FILE_MODE };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match sys::openat(&self.fd, name, flags, mode) {
+            Ok(_) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(e) => Err(failed("create", &self.path.join(name), e)),
+        }
+    }
+
     /// Creates a file under a name that is free, with this content if there is space for it.
     pub fn make_new(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let missing = || failed("create", &self.path.join(name), Errno::NOENT);

@@ -72,7 +72,8 @@ use crate::state::State;
 use config::{Config, SettingsEdit};
 
 pub use agents::{
-    AgentDir, AgentFile, DeclarationEnd, FileFault, FileName, FileSort, FilesLook, Looked, Looks, WorksTree, open_path,
+    AgentDir, AgentFile, ClaimedFile, DeclarationEnd, FileFault, FileName, FileSort, FilesLook, Looked, Looks, NameUse,
+    WorksTree, open_path,
 };
 pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, check_size, hash_content, read_content};
 pub use autonomous::{M1File, review_path};

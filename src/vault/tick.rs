@@ -2,6 +2,7 @@
 //! in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ const TICK_FILE: &str = "watchdog.json";
 pub struct Tick {
     /// Its time, in seconds since 1970.
     pub at: i64,
+    /// The works tree that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub works: Option<PathBuf>,
     /// When each anomaly was last reported, by code and subject.
     #[serde(default, rename = "told")]
     pub reported_at: BTreeMap<String, i64>,

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::{
     beat_for_held, current_id, declared_path, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
-    subject, zone_of,
+    subject, unclaim_unless_recorded, zone_of,
 };
 use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::vault::{DeclarationEnd, FileSort};
+use crate::vault::{DeclarationEnd, FileSort, NameUse};
 
 /// The longest title or reason.
 const LINE_MAX_CHARS: usize = 400;
@@ -64,27 +64,35 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     let known = known_files(&tx, &agent, zone_of(ctx, &config));
     // The event names the file, so that the watchdog does not count it again. A file that is there already is the agent's
     // own, and counts by itself.
-    let path = dir.free_path(FileSort::Log, &id, &|_| false)?;
+    let use_of = |path: &str| match known.has_path(FileSort::Log, path) {
+        true => NameUse::Taken,
+        false => NameUse::Free,
+    };
+    let claimed = dir.claim(FileSort::Log, &id, &use_of);
+    let path = claimed.as_ref().map(|claimed| claimed.path.clone()).ok();
     let payload = json!({
         "heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency, "file": path,
         "since": known.legacy_since(FileSort::Log).map(|since| since.to_string()),
     });
-    let asked = tx.ask(request_about(ctx, Kind::ActivityLogged, &agent, payload))?;
-    if let Some(work) = &work {
-        let by = json!({"agent_id": name.as_str(), "by": "log"});
-        tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
-    }
-    beat_for_held(ctx, &mut tx)?;
-    let duty = tx.state().entity(&agent).and_then(|agent| agent.as_agent().duty().map(str::to_owned));
-    let mut warnings = tx.commit(asked.id)?.warnings;
+    let recorded = (|| {
+        let asked = tx.ask(request_about(ctx, Kind::ActivityLogged, &agent, payload))?;
+        if let Some(work) = &work {
+            let by = json!({"agent_id": name.as_str(), "by": "log"});
+            tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
+        }
+        beat_for_held(ctx, &mut tx)?;
+        let duty = tx.state().entity(&agent).and_then(|agent| agent.as_agent().duty().map(str::to_owned));
+        Ok((tx.commit(asked.id)?.warnings, duty))
+    })();
+    let (mut warnings, duty) = unclaim_unless_recorded(&dir, claimed.as_ref().ok(), recorded)?;
     warnings.extend(id_warning);
     let mut header = format!("---\nkind: {}\nheartbeat_id: {id}\nagent: {name}\n", request.kind);
     header += &format!("created_at: {}\n", ctx.now.timestamp());
     header += &title.map(|title| format!("title: {title}\n")).unwrap_or_default();
     let body = if text.is_empty() { String::new() } else { format!("\n{}\n", text.trim_end()) };
-    let written = dir.put_file(&path, &format!("{header}---\n{body}"));
+    let written = claimed.and_then(|claimed| dir.put_file(&claimed.path, &format!("{header}---\n{body}")));
     let file = match written {
-        Ok(()) => path.rsplit('/').next().map(str::to_owned),
+        Ok(()) => path.as_deref().and_then(|path| path.rsplit('/').next()).map(str::to_owned),
         Err(e) => {
             warnings.push(format!("the log is recorded, but its file could not be written: {e}"));
             None

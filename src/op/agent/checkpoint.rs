@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     beat_for_held, current_id, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
-    seconds_between, subject, zone_of,
+    seconds_between, subject, unclaim_unless_recorded, zone_of,
 };
 use crate::base::{Error, HeartbeatId, Result, limits, text};
 use crate::event::Kind;
@@ -12,7 +12,7 @@ use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::policy::mission::{self, MissionFile, NONE};
 use crate::policy::settings::Setting;
-use crate::vault::FileSort;
+use crate::vault::{FileSort, NameUse};
 
 /// The longest checkpoint.
 const TEXT_MAX_CHARS: usize = 400;
@@ -55,19 +55,27 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     let lost = lost_claims(&tx, &agent);
     let known = known_files(&tx, &agent, zone_of(ctx, &config));
     // One that counts already is replaced, as it always was; one that the agent wrote itself is not.
-    let path = dir.free_path(FileSort::Checkpoint, &id, &|path| known.has_path(FileSort::Checkpoint, path))?;
+    let use_of = |path: &str| match known.has_path(FileSort::Checkpoint, path) {
+        true => NameUse::Replaced,
+        false => NameUse::Free,
+    };
+    let claimed = dir.claim(FileSort::Checkpoint, &id, &use_of);
+    let path = claimed.as_ref().map(|claimed| claimed.path.clone()).ok();
     let payload = json!({
         "heartbeat_id": id.as_str(), "text": activity, "file": path,
         "since": known.legacy_since(FileSort::Checkpoint).map(|since| since.to_string()),
     });
-    let asked = tx.ask(request_about(ctx, Kind::CheckpointRecorded, &agent, payload))?;
-    beat_for_held(ctx, &mut tx)?;
-    let no_deep_work = open_work(&tx, &agent).is_none();
-    // A block that is too long is refused before anything is recorded.
-    let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
-    let mut warnings = tx.commit(asked.id)?.warnings;
+    let recorded = (|| {
+        let asked = tx.ask(request_about(ctx, Kind::CheckpointRecorded, &agent, payload))?;
+        beat_for_held(ctx, &mut tx)?;
+        let no_deep_work = open_work(&tx, &agent).is_none();
+        // A block that is too long is refused before anything is recorded.
+        let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
+        Ok((tx.commit(asked.id)?.warnings, no_deep_work, block))
+    })();
+    let (mut warnings, no_deep_work, block) = unclaim_unless_recorded(&dir, claimed.as_ref().ok(), recorded)?;
     warnings.extend(id_warning);
-    if let Err(error) = dir.replace_file(&path, &format!("{activity}\n")) {
+    if let Err(error) = claimed.and_then(|claimed| dir.replace_file(&claimed.path, &format!("{activity}\n"))) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
     }
     if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block)) {

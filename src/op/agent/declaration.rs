@@ -48,6 +48,8 @@ impl Declaration {
 
     /// Parses either form.
     pub fn read(text: &str) -> Result<Declaration, String> {
+        // As some editors write it.
+        let text = text.trim_start_matches('\u{feff}');
         let lines = || text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', ' ']));
         let find = |names: [&str; 2]| {
             lines().find_map(|line| {
@@ -63,6 +65,7 @@ impl Declaration {
         let minutes = match find(MINUTES) {
             None => None,
             Some(text) => {
+                let text: String = text.chars().map(narrow_digit).collect();
                 let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
                 let unit = text[digits.len()..].trim();
                 let number = digits.parse::<u64>().ok().filter(|n| *n > 0);
@@ -80,6 +83,12 @@ impl Declaration {
             (DeepWorkMode::Strict, minutes) => Ok(Declaration { mode, activity, minutes }),
         }
     }
+}
+
+/// A digit that is typed in full width, as a plain one.
+fn narrow_digit(c: char) -> char {
+    let value = u32::from(c).checked_sub(u32::from('０')).filter(|value| *value < 10);
+    value.and_then(|value| char::from_digit(value, 10)).unwrap_or(c)
 }
 
 #[cfg(test)]
@@ -107,6 +116,8 @@ mod tests {
         }
         let activity = |text: &str| Declaration::read(text).expect("a declaration").activity;
         assert_eq!(activity("type: flexible\n"), UNSTATED);
+        let typed = Declaration::read("\u{feff}制限タイプ：strict\r\n活動予定内容：調査\r\n予定時間：２時間\r\n");
+        assert_eq!(typed.map(|declared| declared.minutes), Ok(Some(120)));
         assert_eq!(activity("制限タイプ: flexible\n原因の調査\n"), "原因の調査");
         assert!(Declaration::read("type: strict\nactivity: x\nminutes: soon\n").is_err());
     }

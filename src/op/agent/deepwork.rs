@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::{Declaration, Wording, current_id, declared_path, dir_of, me, one_line, open_work, request_about, subject};
+use super::{
+    Declaration, Wording, current_id, declared_path, dir_of, known_files, me, one_line, open_work, request_about,
+    subject, unclaim_unless_recorded, zone_of,
+};
 use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp, text};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -12,7 +15,7 @@ use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeclaredDeepWork, DeepWorkMode};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::{AgentDir, DeclarationEnd, FileSort};
+use crate::vault::{AgentDir, DeclarationEnd, FileSort, NameUse};
 
 /// The longest activity.
 const TEXT_MAX_CHARS: usize = 400;
@@ -65,21 +68,32 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let mode = if request.strict_minutes.is_some() { DeepWorkMode::Strict } else { DeepWorkMode::Flexible };
     let old = before.as_ref().and_then(|before| declared_path(&dir, before));
     // The file of the deep work before is renamed first; one that the agent wrote itself is not replaced.
-    let path = dir.free_path(FileSort::Declaration, &id, &|path| old.as_deref() == Some(path))?;
+    let known = known_files(&tx, &agent, zone_of(ctx, &config));
+    let use_of = |path: &str| match old.as_deref() == Some(path) {
+        true => NameUse::Replaced,
+        false if known.has_path(FileSort::Declaration, path) => NameUse::Taken,
+        false => NameUse::Free,
+    };
+    let claimed = dir.claim(FileSort::Declaration, &id, &use_of);
+    let path = claimed.as_ref().map(|claimed| claimed.path.clone()).ok();
     let payload = json!({
         "agent_id": name.as_str(), "heartbeat_id": id.as_str(), "mode": mode.as_str(), "activity": activity,
         "minutes": request.strict_minutes, "file": path,
     });
-    // A declaration requires an active agent, and this may be the agent's first command.
-    if tx.state().phase_of(&agent) != crate::machine::Phase::Active {
-        tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
-    }
-    let asked = tx.ask(ctx.request(Kind::DeepWorkStarted, None, payload))?;
-    let recorded = tx.finish(&[asked])?;
+    let recorded = (|| {
+        // A declaration requires an active agent, and this may be the agent's first command.
+        if tx.state().phase_of(&agent) != crate::machine::Phase::Active {
+            tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
+        }
+        let asked = tx.ask(ctx.request(Kind::DeepWorkStarted, None, payload))?;
+        tx.finish(&[asked])
+    })();
+    let recorded = unclaim_unless_recorded(&dir, claimed.as_ref().ok(), recorded)?;
     let mut warnings: Vec<String> = id_warning.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
     let written = old.map_or(Ok(()), |old| dir.end_declaration(&old, DeclarationEnd::Completed));
-    if let Err(error) = written.and_then(|()| dir.put_file(&path, &declared.write(Wording::of_dir(&dir)))) {
+    let text = declared.write(Wording::of_dir(&dir));
+    if let Err(error) = written.and(claimed).and_then(|claimed| dir.put_file(&claimed.path, &text)) {
         warnings.push(format!("the declaration is recorded, but its file could not be written: {error}"));
     }
     Ok(outcome(recorded, Some(id), warnings))

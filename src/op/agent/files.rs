@@ -31,11 +31,21 @@ pub(in crate::op) fn works_of(ctx: &Context, vault: &Vault, config: &Settings, n
     let caller = ctx.caller.actor.agent();
     let owner = caller.as_ref().map_or(DEFAULT_AGENT, EntityId::as_str);
     let given = ctx.host.works.clone().filter(|_| name.as_str() == owner);
-    let own = config.agents.get(name.as_str()).and_then(|own| own.get(&Setting::LivenessWorksDir)?.as_str());
-    let own = own.map(str::to_owned);
+    let own = own_works(config, name.as_str()).map(str::to_owned);
     let configured = own.or_else(|| (name.as_str() == DEFAULT_AGENT).then(|| config.text(Setting::LivenessWorksDir)));
     let configured = configured.filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    given.or(configured).map(|works| vault.path().join(works))
+    let works = given.or(configured).map(|works| vault.path().join(works))?;
+    // The agent whose own setting names it comes first.
+    let is_own = own_works(config, name.as_str()).is_some();
+    let others = config.agents.keys().filter(|other| other.as_str() != name.as_str());
+    let mut others = others.filter_map(|other| own_works(config, other)).map(|other| vault.path().join(other));
+    (is_own || !others.any(|other| other == works)).then_some(works)
+}
+
+/// The works tree that an agent's own setting names.
+fn own_works<'a>(config: &'a Settings, name: &str) -> Option<&'a str> {
+    let own = config.agents.get(name)?.get(&Setting::LivenessWorksDir)?.as_str();
+    own.filter(|dir| !dir.is_empty())
 }
 
 /// The time zone of an agent's heartbeat ids.
@@ -102,6 +112,12 @@ impl KnownFiles {
     pub fn has_path(&self, sort: FileSort, path: &str) -> bool {
         let path = if sort == FileSort::Declaration { Cow::Owned(open_path(path)) } else { Cow::Borrowed(path) };
         self.sort(sort).paths.contains(path.as_ref())
+    }
+
+    /// The paths of the files with an id that count already.
+    pub fn paths_of(&self, sort: FileSort, id: &HeartbeatId) -> impl Iterator<Item = &str> {
+        let is_of = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(id.as_str()));
+        self.sort(sort).paths.iter().map(String::as_str).filter(is_of)
     }
 
     /// Whether a file counts already, or never will because it is too old.

@@ -11,7 +11,7 @@ mod files;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp, Zone};
+use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, HeartbeatId, Result, Subject, Timestamp, Zone};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
@@ -19,7 +19,7 @@ use crate::policy::liveness::Thresholds;
 use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
-use crate::vault::AgentDir;
+use crate::vault::{AgentDir, ClaimedFile};
 
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
@@ -119,6 +119,16 @@ fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
     let agent = tx.state().entity(agent)?;
     let work = agent.as_agent().deep_work()?;
     tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
+}
+
+/// Gives up the name of a file if its event was not recorded.
+fn unclaim_unless_recorded<T>(dir: &AgentDir, claimed: Option<&ClaimedFile>, recorded: Result<T>) -> Result<T> {
+    // What may be recorded keeps its name.
+    let is_refused = |error: &Error| !matches!(error.kind, ErrorKind::Uncertain { .. });
+    if let (Some(claimed), true) = (claimed, recorded.as_ref().is_err_and(is_refused)) {
+        dir.unclaim(claimed);
+    }
+    recorded
 }
 
 /// The path of the file in which a deep work was declared.

@@ -2,19 +2,23 @@
 
 mod problems;
 
+use std::sync::Arc;
+
 use super::pause::{ProjectView, views};
 use super::project;
 use super::watchdog::{self, WatchdogRequest};
-use super::{Context, Mode};
-use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
+use super::{Context, Host, Mode};
+use crate::base::{Actor, EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, Phase};
 use crate::op::kernel::View;
 use crate::policy::approval;
+use crate::policy::due;
 use crate::policy::liveness::{DeepWorkMode, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Regime, Setting};
 use crate::state::{Entity, State};
+use crate::vault::Vault;
 
 pub use problems::{Problem, WATCHDOG_INSTALL, WATCHDOG_LATE_INTERVALS, WATCHDOG_LOOP};
 
@@ -81,7 +85,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let now = ctx.now.timestamp();
     // What the watchdog would report now, whether or not one is running; the answer does not depend on who asks.
-    let tick = watchdog::watchdog(&ctx.without_session(), WatchdogRequest { mode: Mode::DryRun })?;
+    let tick = watchdog::watchdog(&like_the_last_tick(ctx, &vault)?, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
     let system = state.entity(&Subject::SYSTEM);
@@ -115,6 +119,19 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         problems,
         notices,
         warnings: tick.warnings,
+    })
+}
+
+/// The same call for a tick like the last one, which may have been given a works tree.
+fn like_the_last_tick(ctx: &Context, vault: &Vault) -> Result<Context> {
+    let ctx = ctx.without_session();
+    let works = vault.tick()?.and_then(|tick| tick.works).filter(|works| works.is_dir());
+    Ok(match works.filter(|_| ctx.host.works.is_none()) {
+        Some(works) => {
+            let host = Host { works: Some(works), ..(*ctx.host).clone() };
+            Context { host: Arc::new(host), ..ctx.acting_as(Actor::core(due::WATCHDOG)) }
+        }
+        None => ctx,
     })
 }
 

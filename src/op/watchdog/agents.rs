@@ -14,7 +14,7 @@ use crate::policy::liveness::{self, AudibleTime, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::DeclarationEnd;
+use crate::vault::{DeclarationEnd, FileSort};
 
 /// An agent that the watchdog checks.
 #[derive(Debug)]
@@ -130,11 +130,17 @@ impl Taker<'_> {
         if known.since.is_some() {
             self.files.since = None;
         }
+        // A command was about to write it.
+        self.files
+            .renames
+            .retain(|(path, end)| *end != DeclarationEnd::Malformed || !known.has_path(FileSort::Declaration, path));
         let phase = entity.as_ref().map_or(Phase::Absent, |agent| agent.phase);
         if phase != Phase::Active {
             let stopped_at = entity.as_ref().and_then(|agent| agent.as_agent().stopped_at());
             // What an agent wrote before it stopped waits until it is started again.
-            let (newer, older): (Vec<_>, Vec<_>) = signs.into_iter().partition(|sign| Some(sign.at) > stopped_at);
+            // Its first file after that may still have an older id.
+            let is_newer = |sign: &SignFile| Some(sign.at) > stopped_at || sign.changed_at > stopped_at;
+            let (newer, older): (Vec<_>, Vec<_>) = signs.into_iter().partition(is_newer);
             older.iter().for_each(|sign| self.files.look.forget_dir_of(&sign.path));
             signs = newer;
             let Some(first) = signs.first() else { return Ok(()) };
@@ -212,8 +218,12 @@ impl Taker<'_> {
                     let by = json!({"agent_id": self.agent.id(), "by": "declaration", "at": tick.now.to_string()});
                     tick.record(tx, Kind::DeepWorkCompleted, &open.subject, by)?;
                 }
-                // A newer declaration is in force already.
-                false if open.as_deep_work().started_at() > Some(sign.at) => {
+                // A newer declaration is in force already. One by a command in the same second is newer than a file.
+                false
+                    if open.as_deep_work().started_at() > Some(sign.at)
+                        || open.as_deep_work().found_at().is_none()
+                            && open.as_deep_work().heartbeat_id() == Some(sign.id.as_str()) =>
+                {
                     self.files.renames.extend(end.is_none().then(|| (sign.path.clone(), DeclarationEnd::Completed)));
                     return Ok(());
                 }

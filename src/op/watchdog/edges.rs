@@ -42,6 +42,10 @@ impl TickRun<'_> {
                 };
                 calls.push(hooks::HookCall::anomaly(agent, finding, call));
             }
+            // An error without a duration is an event of its own.
+            for finding in mine.iter().filter(|f| f.level == Level::Error && !f.code.has_duration()) {
+                calls.push(hooks::HookCall::anomaly(agent, finding, hooks::Call::Anomaly));
+            }
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
                 self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;

@@ -1,6 +1,6 @@
 //! The files of agents, read before the tick takes the lock: what is new in them, and what cannot be read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::vault::{AgentDir, AgentFile, DeclarationEnd, Dir, FileSort, FilesLook
 
 /// The longest text of a checkpoint or a declaration.
 const TEXT_MAX_CHARS: usize = 400;
-/// How many files of one agent are taken in at one tick.
-const TAKE_MAX: usize = 1000;
+/// How many new files of one agent are taken in at one tick.
+const TAKE_MAX: usize = 5000;
 /// How far back the first look at an agent's files goes, unless the newest introspection is older.
 const FIRST_LOOK_SECONDS: i64 = 60 * 60;
 /// How many files of each sort the first look takes in.
@@ -73,6 +73,8 @@ pub struct SignFile {
     pub path: String,
     pub id: HeartbeatId,
     number: u64,
+    /// When the file was last changed, which nobody can set.
+    pub changed_at: Option<Timestamp>,
     pub sign: FileSign,
 }
 
@@ -164,14 +166,19 @@ impl AllAgents<'_> {
                 if tick.mode == Mode::Write && is_watched {
                     let id = HeartbeatId::from_time(tick.now, files.zone);
                     if let Err(error) = dir.put_current_id(&id) {
-                        tick.warnings.push(format!("cannot write the heartbeat id of agent:{name}: {error}"));
+                        let detail = format!("the heartbeat id cannot be written: {}", error.message);
+                        let subject = if active.is_some() { subject } else { Subject::SYSTEM };
+                        let finding = Finding::new(Code::FileUnreadable, subject, Level::Warn, 0);
+                        tick.files_findings.push(Finding { detail: Some(detail), ..finding });
                     }
                 }
                 Ok(Some(files))
             }
             Ok(None) => Ok(None),
-            // What the caller named is not there.
-            Err(error) if error.kind == ErrorKind::Usage && tick.ctx.host.works.is_some() => Err(error),
+            // What the caller named is not there, and never was.
+            Err(error) if error.kind == ErrorKind::Usage && tick.ctx.host.works.is_some() && agent.is_none() => {
+                Err(error)
+            }
             Err(error) => {
                 let subject = if active.is_some() { subject } else { Subject::SYSTEM };
                 let finding = Finding::new(Code::FileUnreadable, subject, Level::Warn, 0);
@@ -237,16 +244,18 @@ impl Looker<'_, '_> {
         self.report_misnamed(&dir, &mut files);
         let found = std::mem::take(&mut files.look.files);
         let found = self.leave_out_the_future(&mut files, found);
+        let found = leave_out_renamed(&dir, &known, found);
         match known.since {
             Some(_) => self.take(&dir, &mut files, found),
             None => self.take_first(&dir, &mut files, found),
         }
         self.look_at_declared(&dir, &mut files, &known, before);
         files.signs.sort_by(|a, b| a.order().cmp(&b.order()));
-        if files.signs.len() > TAKE_MAX {
-            files.signs.truncate(TAKE_MAX);
-            // The rest is found again.
-            files.look.looked = Looked::default();
+        if let Some(too_many) = files.signs.len().checked_sub(TAKE_MAX).filter(|too_many| *too_many > 0) {
+            // The newest ones say how the agent is now.
+            files.signs.drain(..too_many);
+            let detail = format!("{too_many} files are left out: more than {TAKE_MAX} are new at once");
+            self.report(&mut files, Code::FileUnreadable, Level::Warn, 0, detail);
         }
         Ok(Some((dir, files)))
     }
@@ -385,7 +394,8 @@ impl Looker<'_, '_> {
             }
         };
         let at = file.name.id.time(files.zone, self.latest());
-        Some(SignFile { at, path: file.path, id: file.name.id, number: file.name.number, sign })
+        let changed_at = dir.changed_at(&file.path).map(Timestamp);
+        Some(SignFile { at, path: file.path, id: file.name.id, number: file.name.number, changed_at, sign })
     }
 
     /// Reads a file, and once more if somebody seems to be writing it.
@@ -479,8 +489,32 @@ impl Looker<'_, '_> {
             && known.activity() == Some(&text::cut(&declared.activity, crate::base::limits::FACT_MAX_CHARS));
         let id = known.heartbeat_id().and_then(HeartbeatId::parse).filter(|_| !is_same)?;
         let at = known.started_at().unwrap_or(self.tick.now);
-        Some(SignFile { at, path, id, number: 0, sign: FileSign::Declaration { declared, end: None, is_edit: true } })
+        Some(SignFile {
+            at,
+            path,
+            id,
+            number: 0,
+            changed_at: None,
+            sign: FileSign::Declaration { declared, end: None, is_edit: true },
+        })
     }
+}
+
+/// A file under the id of one that counted and is gone was renamed or moved, and counts no second time.
+fn leave_out_renamed(dir: &AgentDir, known: &KnownFiles, found: Vec<AgentFile>) -> Vec<AgentFile> {
+    let mut gone: BTreeMap<(FileSort, HeartbeatId), usize> = BTreeMap::new();
+    let is_renamed = |file: &AgentFile| {
+        let count = || {
+            let of_id = known.paths_of(file.sort, &file.name.id);
+            of_id.filter(|path| dir.changed_at(path).is_none()).count()
+        };
+        let gone = gone.entry((file.sort, file.name.id.clone())).or_insert_with(count);
+        let is_renamed = *gone > 0;
+        *gone = gone.saturating_sub(1);
+        is_renamed
+    };
+    let mut is_renamed = is_renamed;
+    found.into_iter().filter(|file| file.sort == FileSort::Declaration || !is_renamed(file)).collect()
 }
 
 /// What a log says about itself in its header.

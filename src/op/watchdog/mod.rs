@@ -196,6 +196,7 @@ impl<'a> TickRun<'a> {
         let before = self.vault.tick()?;
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
+        self.tick.works = self.ctx.host.works.clone();
         self.tick.reported_at.values_mut().for_each(|at| *at = (*at).min(self.now.0));
         Ok(())
     }

@@ -48,6 +48,14 @@ pub struct AgentFile {
     pub name: FileName,
 }
 
+impl AgentDir {
+    /// When a file was last changed in any way, in seconds since 1970.
+    pub fn changed_at(&self, path: &str) -> Option<i64> {
+        let entry = self.root.entry(path).ok().flatten()?;
+        i64::try_from(entry.changed_ns / i128::from(NS_PER_SECOND)).ok()
+    }
+}
+
 /// Something that should be a file or a directory of an agent, but cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFault {

@@ -76,6 +76,24 @@ enum Tree {
     Works { log_dirs: Vec<String>, name: String },
 }
 
+/// What a name is already used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameUse {
+    /// For nothing that is known; a file that is there all the same is the agent's own.
+    Free,
+    /// For a file that was recorded, and may be missing.
+    Taken,
+    /// For a file that the new one replaces.
+    Replaced,
+}
+
+/// A name that was claimed for a file.
+#[derive(Clone, Debug)]
+pub struct ClaimedFile {
+    pub path: String,
+    is_new: bool,
+}
+
 /// A works tree: its path, and which of its directories have activity logs.
 #[derive(Clone, Debug)]
 pub struct WorksTree<'a> {
@@ -152,10 +170,15 @@ impl AgentDir {
     }
 
     pub fn put_current_id(&self, id: &HeartbeatId) -> Result<()> {
-        let text = format!("{id}\n");
-        match self.tree {
-            Tree::Own => self.root.replace(CURRENT_ID, text.as_bytes()),
-            Tree::Works { .. } => self.root.make_dir(STATS)?.0.replace(CURRENT_ID, text.as_bytes()),
+        let stats = match self.tree {
+            Tree::Own => None,
+            Tree::Works { .. } => Some(self.root.make_dir(STATS)?.0),
+        };
+        let stats = stats.as_ref().unwrap_or(&self.root);
+        // Another watchdog that is writing it right now writes one that is as good.
+        match stats.try_lock()? {
+            true => stats.replace(CURRENT_ID, format!("{id}\n").as_bytes()),
+            false => Ok(()),
         }
     }
 
@@ -181,16 +204,32 @@ impl AgentDir {
         }
     }
 
-    /// A path for a file of a sort: `<id>`, `<id>_2`, … `may_replace` says which existing files may be replaced.
-    pub fn free_path(&self, sort: FileSort, id: &HeartbeatId, may_replace: &dyn Fn(&str) -> bool) -> Result<String> {
+    /// Claims a name for a file of a sort: `<id>`, `<id>_2`, … An empty file takes it until the content is written, so
+    /// the caller holds the vault's lock only for this.
+    pub fn claim(&self, sort: FileSort, id: &HeartbeatId, use_of: &dyn Fn(&str) -> NameUse) -> Result<ClaimedFile> {
         let (dir, suffix) = (self.path_of(sort), sort.suffix());
-        let mut path = format!("{dir}/{id}{suffix}");
+        let open = self.make(&dir)?;
+        let mut name = format!("{id}{suffix}");
         let mut n = 2;
-        while !may_replace(&path) && self.root.entry(&path)?.is_some() {
-            path = format!("{dir}/{id}_{n}{suffix}");
+        loop {
+            let path = format!("{dir}/{name}");
+            let is_there = open.entry(&name)?.is_some();
+            match use_of(&path) {
+                NameUse::Replaced => return Ok(ClaimedFile { path, is_new: false }),
+                NameUse::Free if !is_there && open.claim(&name)? => return Ok(ClaimedFile { path, is_new: true }),
+                NameUse::Free | NameUse::Taken => {}
+            }
+            name = format!("{id}_{n}{suffix}");
             n += 1;
         }
-        Ok(path)
+    }
+
+    /// Gives up a name for which nothing was recorded.
+    pub fn unclaim(&self, file: &ClaimedFile) {
+        if let (true, Ok(Some((dir, name)))) = (file.is_new, self.root.dir_of(&file.path)) {
+            // Best effort: an empty file does no harm.
+            let _ = dir.remove(name);
+        }
     }
 
     /// Writes a file by its path; whatever is there is replaced.

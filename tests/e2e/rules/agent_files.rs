@@ -425,13 +425,17 @@ fn a_stopped_agent_is_watched_again_from_its_next_file() {
     works.tick(0);
     works.hive.at(&moment(100).to_string());
     ok(&works.hive, "hf-append AgentStopped --subject agent:main");
-    works.log(60, "before the stop\n");
     assert_eq!(works.tick(5000), NOTHING);
     works.log(5000, "back\n");
     assert_eq!(works.tick(5060), NOTHING);
     assert_eq!(works.ids("ActivityLogged"), [beat(0), beat(5000)]);
     assert!(codes(&works.tick(5601)).contains(&"INACTIVE error".to_owned()));
     all_is_well(&works.hive);
+    // An agent that is back before the next tick has only an id from before the stop.
+    ok(&works.hive, "hf-append AgentStopped --subject agent:main");
+    works.log(5590, "back already\n");
+    assert_eq!(works.tick(5660), NOTHING);
+    assert_eq!(works.ids("ActivityLogged").last(), Some(&beat(5590)));
 }
 
 /// An agent that is started again has the whole time again, whatever its old files say.

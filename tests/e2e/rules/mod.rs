@@ -3,6 +3,7 @@
 
 mod across_commands;
 mod agent_files;
+mod agent_files_attacked;
 mod authority;
 mod branch_model;
 mod caches;
