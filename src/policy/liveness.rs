@@ -93,6 +93,8 @@ pub struct SignsOfLife {
     pub duty_broken_at: Option<Timestamp>,
     /// Whether it was started explicitly, not announced by its first command or file.
     pub was_started: bool,
+    /// When it was started, if that was explicit or after a stop: nothing before it counts.
+    pub counts_from: Option<Timestamp>,
     /// Whether it ever declared deep work.
     pub has_declared_work: bool,
 }
@@ -121,6 +123,10 @@ impl SignsOfLife {
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken_at: agent.as_agent().duty_broken_at(),
             was_started: !announced,
+            counts_from: agent
+                .as_agent()
+                .started_at()
+                .filter(|_| !announced || agent.as_agent().stopped_at().is_some()),
             has_declared_work,
         }
     }
@@ -136,7 +142,8 @@ impl SignsOfLife {
     /// is expected: the agent has declared nothing so far, and nobody started it.
     fn last_introspected(&self) -> Option<Timestamp> {
         let has_declared = self.last_activity.is_some() || self.last_checkpoint.is_some() || self.has_declared_work;
-        let since = self.last_introspection.max(self.last_deepwork_end).max(Some(self.started_at));
+        let since = self.last_introspection.unwrap_or(self.started_at);
+        let since = Some(since).max(self.last_deepwork_end).max(self.counts_from);
         since.filter(|_| has_declared || self.was_started)
     }
 }
@@ -266,7 +273,7 @@ pub fn findings(signs: &SignsOfLife, limits: &Thresholds, now: Timestamp, audibl
         (Some(shown), None) => {
             let steps = [(limits.inactive_error, Level::Error), (limits.inactive_warn, Level::Warn)];
             // What an agent did before it was started again says nothing about it now.
-            report(Code::Inactive, since(shown.max(signs.started_at)), &steps);
+            report(Code::Inactive, since(signs.counts_from.map_or(shown, |from| from.max(shown))), &steps);
         }
     }
     if let Some(introspected) = signs.last_introspected().filter(|_| flexible.is_none()) {
@@ -316,6 +323,7 @@ mod tests {
             deep_work: None,
             duty_broken_at: None,
             was_started: false,
+            counts_from: None,
             has_declared_work: false,
         }
     }
@@ -370,7 +378,8 @@ mod tests {
         let started = SignsOfLife { was_started: true, ..signs() };
         check(&started, 1801, &[(Code::NeverSeen, Level::Error), (Code::IntrospectionOverdue, Level::Error)]);
         // An agent that was started again has the whole time again.
-        let again = SignsOfLife { started_at: Timestamp(5000), was_started: true, ..at(0) };
+        let again =
+            SignsOfLife { started_at: Timestamp(5000), was_started: true, counts_from: Some(Timestamp(5000)), ..at(0) };
         check(&again, 5300, &[]);
         check(&again, 5301, &[(Code::Inactive, Level::Warn)]);
     }

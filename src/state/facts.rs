@@ -35,6 +35,10 @@ enum FactSource {
     SignTime,
     /// The same, if a member of the payload has this value.
     SignTimeIf(&'static str, &'static str),
+    /// The same, unless an introspection is owed already.
+    SignTimeIfNoDuty,
+    /// The value of another fact, if no introspection is owed.
+    ValueIfNoDuty(&'static str),
     /// A member of the payload of the sign of life from which this other fact has its time.
     PayloadOfLatest(&'static str, &'static str),
     /// The later of the fact and a time in a member of the payload.
@@ -200,7 +204,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Artifact, Kind::ArtifactInvalidated, "invalid_reason", Payload("reason")),
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
     (EntityType::Agent, Kind::AgentStarted, "announced", PayloadOrRemove("announced")),
-    (EntityType::Agent, Kind::AgentStarted, "started_at", EarlierTime("at")),
+    (EntityType::Agent, Kind::AgentStarted, "started_at", SignTime),
     (EntityType::Agent, Kind::AgentStopped, "_stopped_at", Time),
     (EntityType::Agent, Kind::ActivityLogged, "_files_since", LatestTime("since")),
     // Before the list of files, whose end it needs.
@@ -208,6 +212,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Agent, Kind::ActivityLogged, "_logs", Files),
     (EntityType::Agent, Kind::ActivityLogged, "_duty_broken_at", DutyBrokenAt),
     (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
+    (EntityType::Agent, Kind::ActivityLogged, "_duty_from", ValueIfNoDuty("_declared_at")),
     (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", LatestSignIf("kind", "introspection")),
     (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", LatestSign),
     (EntityType::Agent, Kind::ActivityLogged, "last_activity_id", PayloadOfLatest("heartbeat_id", "last_activity_at")),
@@ -231,6 +236,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", ValueOf("_quiet_until")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", SignTimeIf("mode", "strict")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", SignTimePlusMinutesIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_duty_from", SignTimeIfNoDuty),
     (EntityType::Agent, Kind::DeepWorkStarted, "_declared_at", SignTime),
     (EntityType::Agent, Kind::DeepWorkStarted, "_files_since", LatestTime("since")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_declarations_floor", FilesFloor("_declarations")),
@@ -426,6 +432,12 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         }
         LatestSignIfOver => latest(entity, name, sign_time(event)),
         SignTime => sign_time(event).to_string().into(),
+        SignTimeIfNoDuty | ValueIfNoDuty(_) if entity.text("duty").is_some() => return FactChange::Keep,
+        SignTimeIfNoDuty => sign_time(event).to_string().into(),
+        ValueIfNoDuty(fact) => match entity.facts.get(*fact) {
+            Some(value) => value.clone(),
+            None => return FactChange::Keep,
+        },
         SignTimeIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
         SignTimeIf(..) => sign_time(event).to_string().into(),
         PayloadOfLatest(member, time) => match event.payload.get(*member) {
@@ -573,7 +585,7 @@ fn content(entity: &Entity, event: &Event) -> Digest {
 fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
     let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
     let before = agent.text("duty");
-    let since_declared = |time: Option<Timestamp>| time > agent.time("_declared_at");
+    let since_declared = |time: Option<Timestamp>| time > agent.time("_duty_from");
     match event.event_type.known()? {
         // A log that was found in a file and is not newer than the declaration has nothing to do with it.
         Kind::ActivityLogged if is_found_in_a_file(event) && !since_declared(Some(sign_time(event))) => {

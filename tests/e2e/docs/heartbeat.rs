@@ -49,7 +49,16 @@ fn log(hive: &TestVault) -> String {
 /// Runs it in the foreground until the first heartbeat, and ends it with this signal. Returns what it printed.
 #[track_caller]
 fn once(hive: &TestVault, signal: Signal) -> String {
-    let mut beside = Beside::start(heartbeat(hive, &[]));
+    // A process in the background may have INT ignored from the start, which a script cannot undo.
+    let script = heartbeat(hive, &[]);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(script.get_program()).args(script.get_args());
+    command
+        .current_dir(hive.dir())
+        .env_clear()
+        .envs(script.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null());
+    let mut beside = Beside::start(command);
     let mut said = String::new();
     while !said.contains("] [HEARTBEAT] ") {
         said += &beside.next("");

@@ -165,8 +165,10 @@ fn edges(
             || code == "CLOCK_SKEW"
             || (what == "AnomalyCleared" && code == "DEEPWORK_EXPIRED")
     };
+    // Who has just been seen was unseen until now.
+    let may_be_unseen = expected.unseen || what == "AnomalyCleared";
     let rename =
-        |code: &String| if expected.unseen && code == "NEVER_SEEN" { "INACTIVE".to_owned() } else { code.clone() };
+        |code: &String| if may_be_unseen && code == "NEVER_SEEN" { "INACTIVE".to_owned() } else { code.clone() };
     let said: BTreeSet<String> = said.iter().map(rename).filter(|code| !is_free(code)).collect();
     let wanted: BTreeSet<String> = wanted.iter().filter(|code| !is_free(code)).map(|code| (*code).to_owned()).collect();
     if said == wanted {

@@ -84,18 +84,20 @@ impl World {
         let dived = self.deep_works.values().any(|work| work.agent == agent);
         let expected = !known.announced || dived || known.has_lost || seated || !self.held_by(agent).is_empty();
         let declared = known.checkpoint.max(known.activity);
+        // Nothing counts from before a start that somebody recorded, or that came after a stop.
+        let counts_from = if !known.announced || known.was_stopped { known.started } else { i64::MIN };
         match (declared.max(known.progress), flexible) {
             (_, Some(work)) => {
                 judge("DEEPWORK_UNCHECKED", work.began.max(known.checkpoint.unwrap_or(i64::MIN)), limits.unchecked);
             }
             (_, None) if declared.is_none() && !expected => {}
             (None, None) => judge("NEVER_SEEN", known.started, limits.never_seen),
-            (Some(seen), None) => judge("INACTIVE", seen.max(known.started), limits.inactive),
+            (Some(seen), None) => judge("INACTIVE", seen.max(counts_from), limits.inactive),
         }
         // Expected of whoever was started, or has declared anything.
         if (declared.is_some() || dived || !known.announced) && flexible.is_none() {
-            let since = known.introspection.max(self.surfaced(agent)).max(Some(known.started));
-            judge("INTROSPECTION_OVERDUE", since.unwrap_or(known.started), limits.introspection);
+            let since = known.introspection.unwrap_or(known.started).max(self.surfaced(agent).unwrap_or(i64::MIN));
+            judge("INTROSPECTION_OVERDUE", since.max(counts_from), limits.introspection);
         }
         if let Duty::Broken(at) = known.duty {
             broken.push(("INTROSPECTION_DUTY", now - at));

@@ -368,6 +368,7 @@ impl World {
                 phase: Active,
                 started: at,
                 announced: event.flag("announced"),
+                was_stopped: false,
                 has_lost: false,
                 checkpoint: None,
                 activity: None,
@@ -386,7 +387,7 @@ impl World {
         }
         let agent = self.agents.get_mut(&name).expect("an agent");
         match event.kind.as_str() {
-            "AgentStopped" => agent.phase = Stopped,
+            "AgentStopped" => (agent.phase, agent.was_stopped) = (Stopped, true),
             "CheckpointRecorded" => (agent.checkpoint, agent.lost) = (Some(at), Vec::new()),
             "ActivityLogged" => {
                 (agent.activity, agent.lost) = (Some(at), Vec::new());

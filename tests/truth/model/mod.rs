@@ -243,6 +243,8 @@ pub struct Agent {
     pub started: i64,
     /// Its start was recorded with its first command, not by an event of its own.
     pub announced: bool,
+    /// It was stopped at some time.
+    pub was_stopped: bool,
     /// It let the time of something it held run out.
     pub has_lost: bool,
     pub checkpoint: Option<i64>,
