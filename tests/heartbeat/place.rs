@@ -148,7 +148,17 @@ impl<'a> Place<'a> {
                 .collect();
             let written = fs::read_to_string(self.path("ai-works/stats/current_heartbeat_id.txt")).unwrap_or_default();
             let id = self.timeline.zone.id(now);
-            if written.trim() != id {
+            // In the hour that occurs twice, no id may be given twice: the first ones are even, the second ones odd.
+            let readings = self.timeline.zone.readings(&id);
+            let is_shifted = |shift: i64| {
+                let parity = i64::from(readings.last() == Some(&now));
+                readings.len() == 2
+                    && (now + shift) % 2 == parity
+                    && written.trim() == self.timeline.zone.id(now + shift)
+            };
+            let is_right =
+                if readings.len() == 2 { [-1, 0, 1].into_iter().any(is_shifted) } else { written.trim() == id };
+            if !is_right {
                 let text = format!("current_heartbeat_id.txt says {written:?} instead of {id}");
                 return Err(Wrong::new("heartbeat id", text));
             }
