@@ -465,9 +465,10 @@ impl State {
         self.changes.entities.insert(subject.clone(), Entity { archived: true, ..entity });
     }
 
-    /// Sets the tags of entities that these events created. A tag is part of an event's hash, which is known only after
-    /// the event is sealed.
-    pub fn retag(&mut self, sealed: &[Event]) {
+    /// Takes into account what is known only after these events are sealed: the tags of entities that they created, which
+    /// are part of an event's hash, and the length of their batch.
+    pub fn seal(&mut self, sealed: &[Event]) {
+        self.changes.tally.observe_sealed(sealed);
         let tags: HashMap<Ulid, String> = sealed.iter().map(|event| (event.id, event.hash.tag())).collect();
         for entity in self.changes.entities.values_mut() {
             if let Some(tag) = tags.get(&entity.first_event) {

@@ -102,9 +102,23 @@ impl Tally {
             if kind.row().by == RecordedBy::Operator {
                 self.last_act = Some(event.id);
             }
-            // The vault's own events may come between the batches of a cascade.
-            if !kind.row().reserved {
-                self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
+            self.observe_batch(kind, event);
+        }
+    }
+
+    /// Takes the length of an event's batch into account, which is known only once the event is sealed.
+    fn observe_batch(&mut self, kind: Kind, event: &Event) {
+        // The vault's own events may come between the batches of a cascade.
+        if !kind.row().reserved {
+            self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
+        }
+    }
+
+    /// The same for the events of a batch that were observed before they were sealed.
+    pub(super) fn observe_sealed(&mut self, sealed: &[Event]) {
+        for event in sealed {
+            if let Some(kind) = event.event_type.known() {
+                self.observe_batch(kind, event);
             }
         }
     }

@@ -102,7 +102,7 @@ impl Batch {
                 ),
             ));
         }
-        self.state.retag(&self.events);
+        self.state.seal(&self.events);
         Ok((self.events, bytes, self.state))
     }
 }

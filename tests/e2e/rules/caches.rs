@@ -27,6 +27,18 @@ fn a_postponed_merge_is_done_by_the_next_command() {
     assert!(fs::read(&seal).unwrap() != before, "the merge was put off again");
 }
 
+/// The length of a batch is known only when it is sealed; the index must have it as the log does, or a cascade that was cut
+/// off would not be continued.
+#[test]
+fn a_batch_as_long_as_a_cascade_may_be_is_indexed_as_it_is_folded() {
+    for count in [999, 1000, 1001] {
+        let hive = TestVault::new();
+        hive.pipe("append", &["--batch"], jsonl(&requirements(count))).expect_exit(0);
+        let verdict = hive.run("verify", &["--projections"]);
+        assert_eq!(verdict.all("FINDING"), [""; 0], "{count}: {verdict:?}");
+    }
+}
+
 #[test]
 fn a_parent_named_twice_is_stored_and_indexed_once() {
     let hive = TestVault::new();
