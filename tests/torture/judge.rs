@@ -199,7 +199,7 @@ fn is_expected(parts: &[&str]) -> bool {
         [
             "Vault",
             "Akashic",
-            ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "printed.json" | "m1.json",
+            ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "looks.json" | "printed.json" | "m1.json",
         ] => true,
         ["Vault", "Akashic", "index", ".lock" | "data.mdb" | "seal.json"] => true,
         ["Vault", "Akashic", "events", _, _] => name.ends_with(".jsonl") && !hidden(name),
