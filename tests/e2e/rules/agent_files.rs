@@ -93,6 +93,17 @@ fn h3_only_a_newer_log_ends_a_declaration() {
 }
 
 #[test]
+fn h3_a_log_with_the_id_of_a_declaration_that_is_known_does_not_end_it() {
+    let mut works = Works::new();
+    works.log(0, "内省\n");
+    works.strict(60, 30);
+    works.tick(61);
+    works.log(60, "the same beat\n");
+    assert_eq!(works.tick(120), NOTHING);
+    assert_eq!((works.ids("ActivityLogged").len(), count(&works.hive, "DeepWorkCompleted")), (2, 0));
+}
+
+#[test]
 fn a_log_at_the_deadline_is_in_time_however_late_the_look() {
     for (log, ends) in [(600, ("DeepWorkCompleted", ".completed")), (601, ("DeepWorkExpired", ".expired"))] {
         let mut works = Works::new();
