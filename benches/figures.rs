@@ -30,6 +30,7 @@ fn main() {
         ("tick", tick),
         ("jobs", jobs),
         ("claims", claims),
+        ("memory", memory),
         ("commands", commands),
     ];
     let mut table = Table::default();
@@ -470,6 +471,66 @@ fn claims(table: &mut Table) {
         "-",
         true,
     );
+}
+
+/// How long a persona with a long life needs to remember: a thousand branches, a hundred thousand messages and ten
+/// thousand pages of knowledge.
+fn memory(table: &mut Table) {
+    use hiveforge::base::EntityId;
+    use hiveforge::policy::knowledge::page_of;
+    const BRANCHES: usize = 1_000;
+    const MESSAGES: usize = 100_000;
+    const PAGES: usize = 10_000;
+    const TIMES: usize = 31;
+    let place = Place::new();
+    place.ok("hf-branch", &["create", "The song of the stars", "--type", "free"]);
+    place.ok("hf-branch", &["note", "page 17 and page 4711: the hero is at the tower"]);
+    place.ok("hf-branch", &["suspend", "--summary", "Chapter 1, see page 99"]);
+    let (main, made) =
+        (EntityId::parse("main").expect("a name"), r#"{"event_type":"BranchCreated","actor":"agent:main""#);
+    place.stream(
+        &mut (0..BRANCHES)
+            .map(|n| format!(r#"{made},"payload":{{"persona_id":"main","branch_type":"free","label":"walk {n}"}}}}"#)),
+    );
+    place.ok("hf-branch", &["suspend", "--summary", "Enough"]);
+    place.stream(&mut (0..MESSAGES).map(|n| {
+        format!(
+            r#"{{"event_type":"MessageSent","subject":"message:m{n}","payload":{{"to":"main","text":"word {n}"}}}}"#
+        )
+    }));
+    place.stream(&mut (0..MESSAGES).map(|n| {
+        format!(
+            r#"{{"event_type":"MessageRead","subject":"message:m{n}","actor":"agent:main","payload":{{"to":"main"}}}}"#
+        )
+    }));
+    place.stream(&mut (0..PAGES).map(|n| {
+        let (title, recorded) = (format!("page {n}"), r#"{"event_type":"KnowledgeRecorded","actor":"agent:main""#);
+        let page = page_of(&main, &title);
+        format!(r#"{recorded},"subject":"{page}","payload":{{"persona_id":"main","title":"{title}","text":"x"}}}}"#)
+    }));
+    let timed = |args: &[&str]| {
+        let mut times: Vec<Duration> = (0..TIMES).map(|_| time(&mut place.command("hf-branch", args))).collect();
+        median(&mut times) * 1000.0
+    };
+    let note = timed(&["note", "x"]);
+    for (what, args) in [
+        ("decide", &["decide"][..]),
+        ("recall of a page of threads", &["recall", "--all"]),
+        ("recall of a page of a search", &["recall", "--all", "--grep", "word"]),
+        ("recall of a search that finds nothing", &["recall", "--all", "--grep", "whale"]),
+        ("reading what it knows", &["know", "page 5000"]),
+        ("list --working", &["list", "--working"]),
+    ] {
+        let more = timed(args) - note;
+        table.row(&format!("{what}, with a long memory, beyond a note"), more, "ms", "<= 20", more <= 20.0);
+    }
+    let mut times = Vec::new();
+    for _ in 0..TIMES {
+        times.push(time(&mut place.command("hf-branch", &["resume", "BR-0002"])));
+        place.ok("hf-branch", &["suspend", "--summary", "On page 4711"]);
+    }
+    let more = median(&mut times) * 1000.0 - note;
+    table.row("resume, with a long memory, beyond a note", more, "ms", "<= 20", more <= 20.0);
 }
 
 /// Size and peak memory of every command, each in a typical use.

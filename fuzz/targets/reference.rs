@@ -12,8 +12,10 @@ pub fn run(data: &[u8]) {
     }
     if let Ok(id) = EntityId::parse(text) {
         assert_eq!(id.as_str(), text);
-        // It is safe as a file name and as a word in a shell.
-        assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') && !text.starts_with('-'));
+        // It is safe as a file name and as a word in a shell; letters can be of any script.
+        let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || !c.is_ascii();
+        assert!(text.chars().all(|c| is_safe(c) && !c.is_whitespace() && !c.is_control()) && !text.starts_with('-'));
+        assert!(text.len() <= 255, "a file name has at most 255 bytes");
     }
     if let Ok(subject) = Subject::parse(text) {
         assert_eq!(subject.to_string(), text);

@@ -54,6 +54,8 @@ names! {
         ReservedActor = "reserved_actor",
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
+        /// Another task repeats the work of this one.
+        Repeated = "repeated",
         /// The commands in the settings of this vault must not be run on this machine.
         NotTrusted = "not_trusted",
         ReservedKind = "reserved_kind",

@@ -26,6 +26,7 @@ names! {
         Thread = "thread",
         Message = "message",
         Escalation = "escalation",
+        Knowledge = "knowledge",
     }
 }
 
@@ -87,6 +88,7 @@ const TABLE: &[EntityTypeRow] = &[
     row(EntityType::Thread, "threads", Naming::ByNumber("TH")).incidental(),
     row(EntityType::Message, "messages", Naming::ByNumber("MSG")),
     row(EntityType::Escalation, "escalations", Naming::ByNumber("ESC")).an(),
+    row(EntityType::Knowledge, "knowledge", Naming::ByNumber("K")),
 ];
 
 // A type is the index of its row.
@@ -132,23 +134,37 @@ impl EntityType {
         EntityType::ALL.iter().copied().filter(|entity| entity.has_id())
     }
 
+    /// Whether people choose the names of entities of this type, in any script.
+    pub const fn is_named_by_people(self) -> bool {
+        matches!(self, EntityType::Agent | EntityType::Project | EntityType::Branch)
+    }
+
     /// Whether entities of this type have ids; only the system has none.
     pub const fn has_id(self) -> bool {
         !matches!(self.row().naming, Naming::Single)
     }
 }
 
-/// `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`: safe in a path, a shell word and a reply.
+/// An id: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, or for what is named by people the same with letters, digits and marks of
+/// any script, in NFC. Safe in a path, a shell word and a reply: every other character of ASCII is excluded, and beyond
+/// it everything that is no letter, digit or mark, or that cannot be seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntityId(String);
 
 impl EntityId {
+    /// Whether a text is an id. Allocates nothing.
+    pub fn is_valid(text: &str) -> bool {
+        let begins = |c: char| c.is_alphanumeric() && !super::text::is_unsafe(c);
+        let goes_on = |c: char| begins(c) || c == '_' || c == '-' || (is_mark(c) && !super::text::is_unsafe(c));
+        text.chars().next().is_some_and(begins)
+            && text.chars().all(goes_on)
+            && text.len() <= limits::ID_MAX_BYTES
+            && text.chars().count() <= limits::ID_MAX_CHARS
+            && (text.is_ascii() || unicode_normalization::is_nfc(text))
+    }
+
     pub fn parse(text: &str) -> Result<Self> {
-        let fits = !text.is_empty()
-            && text.len() <= limits::ID_MAX_CHARS
-            && text.as_bytes()[0].is_ascii_alphanumeric()
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if fits {
+        if Self::is_valid(text) {
             Ok(EntityId(text.to_owned()))
         } else {
             Err(Error::usage(format!(
@@ -162,6 +178,11 @@ impl EntityId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a character changes the letter before it.
+fn is_mark(c: char) -> bool {
+    !c.is_ascii() && unicode_normalization::char::is_combining_mark(c)
 }
 
 /// The letters of references to files: designs, plans, patches, reports and logs.
@@ -197,7 +218,15 @@ impl Subject {
             Error::usage(format!("invalid subject '{}'; must be TYPE:ID", super::text::cut(text, 80)))
         })?;
         match EntityType::parse(entity) {
-            Some(entity) if entity.has_id() => Ok(Subject::new(entity, EntityId::parse(id)?)),
+            // Only names are in any script: those of agents, which are also those of their roots, and of projects.
+            Some(entity) if entity.has_id() && (id.is_ascii() || entity.is_named_by_people()) => {
+                Ok(Subject::new(entity, EntityId::parse(id)?))
+            }
+            Some(entity) if entity.has_id() => Err(Error::usage(format!(
+                "invalid id '{}' of {}; must be ASCII",
+                super::text::cut(id, 80),
+                entity.with_article()
+            ))),
             _ => Err(Error::usage(format!(
                 "unknown type '{}' in subject '{}'",
                 super::text::cut(entity, 40),
@@ -215,8 +244,9 @@ impl Subject {
             prefixes.any(|prefix| prefix.eq_ignore_ascii_case(text))
         };
         let id = self.id();
-        let (letter, digits) = id.split_at(1);
-        let is_file = FILE_LETTERS.contains(&letter.to_ascii_uppercase().as_str()) && is_number(digits);
+        let is_file = FILE_LETTERS
+            .iter()
+            .any(|letter| id.get(..1).is_some_and(|first| first.eq_ignore_ascii_case(letter)) && is_number(&id[1..]));
         let is_entity = id.split_once('-').is_some_and(|(prefix, digits)| is_prefix(prefix) && is_number(digits));
         is_entity || (is_file && self.entity != EntityType::Document)
     }
@@ -284,13 +314,45 @@ mod tests {
     #[test]
     fn ids_are_safe_words_of_at_most_64_characters() {
         let longest = "a".repeat(64);
-        for good in ["a", "0", "req-001", "A_b-9", &longest] {
+        for good in ["a", "0", "req-001", "A_b-9", &longest, "é", "エリス", "Ирина-2", "दीप्ति"] {
             assert_eq!(EntityId::parse(good).unwrap().as_str(), good);
         }
         let too_long = "a".repeat(65);
-        for bad in ["", "-a", "_a", "../x", "a/b", "a b", "a\0", "é", "a.b", &too_long] {
+        let too_many_bytes = "エ".repeat(43);
+        for bad in [
+            "",
+            "-a",
+            "_a",
+            "../x",
+            "a/b",
+            "a b",
+            "a\0",
+            "a.b",
+            &too_long,
+            &too_many_bytes,
+            // Not in NFC; a mark without a letter; slashes, dots and quotes of other blocks.
+            "e\u{301}",
+            "\u{301}a",
+            "a\u{2215}b",
+            "a\u{ff0f}b",
+            "a\u{2044}b",
+            "a\u{2024}b",
+            "a\u{ff07}b",
+            // Changes of direction, zero-width characters, fillers, variation selectors.
+            "a\u{202e}b",
+            "a\u{200b}b",
+            "a\u{200d}b",
+            "a\u{3164}b",
+            "a\u{fe0f}b",
+            "a\u{2028}b",
+            "a\u{a0}b",
+            "a\u{1f600}",
+        ] {
             assert!(EntityId::parse(bad).is_err(), "{bad:?}");
         }
+        // Only names of agents and projects, and of the roots of agents, are in any script.
+        assert!(Subject::parse("agent:エリス").is_ok() && Subject::parse("project:詩").is_ok());
+        assert!(Subject::parse("task:エリス").is_err() && Subject::parse("artifact:é").is_err());
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub const PARENTS_MAX_COUNT: usize = 100;
 pub const KEY_MAX_BYTES: usize = 256;
 /// The id part of a subject.
 pub const ID_MAX_CHARS: usize = 64;
+/// The same in bytes.
+pub const ID_MAX_BYTES: usize = 128;
 /// Events or entities on one page of a list.
 pub const PAGE_MAX_COUNT: usize = 500;
 /// The same by default.
@@ -82,8 +84,14 @@ pub const SHORT_MAX_WORDS: usize = 200;
 pub const SHORT_MAX_BYTES: usize = 2000;
 /// Rounds of a mission, and of a debate.
 pub const ROUNDS_MAX_COUNT: u64 = 4;
+/// Rounds that an operator can add to those of a mission at a time.
+pub const ROUNDS_ADDED_MAX_COUNT: u64 = 100;
+/// Tasks of a mission's plan.
+pub const PLAN_TASKS_MAX_COUNT: usize = 100;
 /// Constraints of a mission.
 pub const CONSTRAINTS_MAX_COUNT: usize = 3;
+/// The steps of a task.
+pub const STEPS_MAX_COUNT: usize = 50;
 /// How many former holders a task keeps.
 pub const PAST_HOLDERS_MAX_COUNT: usize = 8;
 /// A text of a payload as an entity keeps it; longer ones are cut in the entity, not in the event.
@@ -94,6 +102,10 @@ pub const TAIL_MAX_COUNT: usize = 20;
 pub const ANCHORS_MAX_COUNT: usize = 10;
 /// Personas that are introduced to each other automatically; any others, when one first writes to another.
 pub const PERSONAS_MAX_COUNT: usize = 32;
+/// Changes that a persona has not reacted to, by event.
+pub const CHANGES_MAX_COUNT: usize = 10;
+/// The title of a page of knowledge.
+pub const TITLE_MAX_CHARS: usize = 80;
 /// The summary of a branch in one line.
 pub const BRIEF_MAX_CHARS: usize = 120;
 /// A thread's text up to this length is stored in its event; a longer one becomes an artifact.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Characters that can end a line, change the direction of the following text, or are not to be seen, in ascending order:
 /// all with the property Default_Ignorable_Code_Point, other format characters, and those that look like nothing but are
 /// no spaces. Control characters are not listed.
@@ -109,6 +111,12 @@ fn plural(noun: &str) -> String {
         _ if noun.ends_with("ch") || noun.ends_with("sh") || noun.ends_with(['s', 'x']) => format!("{noun}es"),
         _ => format!("{noun}s"),
     }
+}
+
+/// A text in the form in which titles are compared: NFKC, without case, and with single spaces.
+pub fn caseless(text: &str) -> String {
+    let lower: String = text.nfkc().flat_map(char::to_lowercase).nfkc().collect();
+    lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

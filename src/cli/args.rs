@@ -8,11 +8,11 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::confirm::{ask_to_approve, ask_to_sign};
-use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
+use crate::base::{Actor, EntityType, Error, Result, Timestamp, limits, text};
 use crate::event::check_callers_key;
 use crate::machine::Phase;
 use crate::op::sign::{self, ReadSignatureRequest};
-use crate::op::{Context, ListRequest, Projection, Prompts, Signing};
+use crate::op::{Context, ListFilter, ListRequest, Projection, Prompts, Signing};
 use crate::policy::statement::Statement;
 
 /// Options of every command.
@@ -115,6 +115,14 @@ pub struct ProjectArgs {
     pub project: Option<String>,
 }
 
+/// For commands that may be the first in a project.
+#[derive(Args, Clone, Debug)]
+pub struct CreateArgs {
+    /// Create the project if it does not exist (operators only)
+    #[arg(long)]
+    pub create: bool,
+}
+
 /// For commands that record events about work in a project.
 #[derive(Args, Clone, Debug)]
 pub struct WorkArgs {
@@ -144,6 +152,32 @@ pub struct PageArgs {
     /// Continue after this id: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID")]
     pub cursor: Option<String>,
+}
+
+/// For lists of what belongs to a project and an agent.
+#[derive(Args, Clone, Debug)]
+pub struct FilterArgs {
+    /// Only those of this project
+    #[arg(long, value_name = "NAME")]
+    pub project: Option<String>,
+    /// Only those of this agent
+    #[arg(id = "of_agent", long = "agent", value_name = "NAME")]
+    pub of_agent: Option<String>,
+    /// Only your own
+    #[arg(long, conflicts_with = "of_agent")]
+    pub mine: bool,
+}
+
+impl FilterArgs {
+    /// The filter of this call.
+    pub fn filter(&self, ctx: &Context) -> Result<ListFilter> {
+        let actor = match &self.of_agent {
+            Some(name) => Some(Actor::parse(&format!("agent:{name}"))?),
+            None => self.mine.then(|| ctx.caller.actor.clone()),
+        };
+        // The flag alone: a list in a shell with a project of its own shows everything.
+        Ok(ListFilter { project: ctx.project.clone().filter(|_| self.project.is_some()), actor })
+    }
 }
 
 impl PageArgs {
@@ -182,16 +216,24 @@ pub fn read_lines(mut reader: impl BufRead) -> impl FnMut() -> Option<Result<Vec
 /// Reads a text from the command line, from a file, or from standard input if it is `-`. The limit is the size of
 /// an event. A text that was read and is empty counts as none.
 pub fn read_text(given: Option<String>, file: Option<&Path>) -> Result<Option<String>> {
-    let mut bytes = Vec::new();
-    let max_read = limits::EVENT_MAX_BYTES as u64 + 1;
-    match (given, file) {
+    let text = match (given, file) {
         (Some(text), None) if text != "-" => return Ok(Some(text)),
         (None, None) => return Ok(None),
-        (_, Some(file)) => {
+        (_, file) => read_whole(file)?,
+    };
+    Ok(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()))
+}
+
+/// Reads a whole text from a file, or from standard input.
+pub fn read_whole(file: Option<&Path>) -> Result<String> {
+    let mut bytes = Vec::new();
+    let max_read = limits::EVENT_MAX_BYTES as u64 + 1;
+    match file {
+        Some(file) => {
             let opened = File::open(file).and_then(|opened| opened.take(max_read).read_to_end(&mut bytes));
             opened.map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
         }
-        (Some(_), None) => {
+        None => {
             let read = std::io::stdin().take(max_read).read_to_end(&mut bytes);
             read.map_err(|e| Error::system("cannot read standard input", e))?;
         }
@@ -199,8 +241,7 @@ pub fn read_text(given: Option<String>, file: Option<&Path>) -> Result<Option<St
     if bytes.len() as u64 == max_read {
         return Err(Error::usage(format!("the text is too long; at most {} bytes", limits::EVENT_MAX_BYTES)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| Error::usage("the text is not UTF-8"))?;
-    Ok(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()))
+    String::from_utf8(bytes).map_err(|_| Error::usage("the text is not UTF-8"))
 }
 
 /// Parses a duration in seconds: a number, or a number with the unit s, m, h or d.

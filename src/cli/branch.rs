@@ -1,7 +1,8 @@
 //! hf-branch: several activities with a shared memory.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
@@ -9,9 +10,9 @@ use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 use super::args::{GlobalArgs, KeyArgs, PageArgs, read_text};
 use super::main::{has_subcommand, has_flag, has_out_file};
 use super::{Command, Output, StdoutWriter};
-use crate::base::{EntityType, limits};
+use crate::base::{EntityType, Error, limits};
 use crate::op::branch::{
-    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, LeavingNote, NoteRequest, Interruptible,
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, KnowRequest, KnownRequest, LeavingNote, NoteRequest, Interruptible,
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest, WORDS_DEFAULT,
 };
 use crate::op::{self, Context, ShowRequest, project};
@@ -32,11 +33,29 @@ use crate::reply::{Key, Replies, Reply};
   hf-branch decide
   hf-branch read
   hf-branch recall BR-0002 --thread 1
+  hf-branch know 'Parser' 'The new one is twice as fast'
   hf-branch list --working
 
 A persona is an agent that works on one branch at a time and remembers all of them. Its root, the branch for talking \
 with the user, is active while no other branch is. When you leave a branch you summarize its state; hf-branch resume \
-gives you that summary back."
+gives you that summary back.
+
+If a message or a task takes you away from a branch, every reply says so until you do something on a branch: \
+hf-branch suspend BR-0002 --summary TEXT keeps what you did there, hf-branch note --branch BR-0001 TEXT answers on your \
+root. Until then a note that names no branch is not recorded.
+
+The context that hf-branch resume prints answers ten questions, one under each heading. Every line of a conversation \
+begins with its time and its speaker; you are called you. A heading without an answer is left out.
+  You: who am I, and when is it?
+  With the user: what did the user say last?
+  On your other branches: what else is open, and how does it stand?
+  Earlier on this branch: what did I do here before?
+  Last time on this branch: what did I do here last, and what was noted since?
+  The task: what is this branch for?
+  Constraints on the work: what must I keep to?
+  What you know: what did I write down about this?
+  Now: which branch am I on, since when, and what was said on it?
+  How to go on: how do I answer, leave and look back?"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -129,6 +148,8 @@ enum Verb {
     },
     /// Leave the current branch; without a summary, its thread is aborted
     Suspend {
+        /// A branch that you had to leave, such as BR-0002, to summarize it now [default: the current one]
+        reference: Option<String>,
         #[command(flatten)]
         leaving: LeavingArgs,
         #[command(flatten)]
@@ -154,9 +175,11 @@ enum Verb {
         /// Only entries that contain this word
         #[arg(long, value_name = "WORD")]
         grep: Option<String>,
-        /// Search all branches
+        /// Search all branches, and everything you know
         #[arg(long)]
         all: bool,
+        #[command(flatten)]
+        page: PageArgs,
         /// Write the output to this file, and the reply to standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -167,6 +190,9 @@ enum Verb {
     Note {
         /// What was said or done; - reads it from standard input
         text: String,
+        /// The branch: the current one, or your root to answer the user [default: the current one]
+        #[arg(long, value_name = "REF")]
+        branch: Option<String>,
         #[command(flatten)]
         idempotency: KeyArgs,
         #[command(flatten)]
@@ -178,16 +204,39 @@ enum Verb {
         persona: PersonaArgs,
     },
     /// Send a message to an agent; a message from a user interrupts it
+    #[command(override_usage = "hf-branch tell [OPTIONS] TO TEXT\n       hf-branch tell [OPTIONS] --to NAME... TEXT")]
     Tell {
-        /// The name of the agent
-        to: String,
+        /// The name of the agent; without it, use --to
+        #[arg(value_name = "TO")]
+        first: String,
         /// The message; - reads it from standard input
-        text: String,
+        #[arg(value_name = "TEXT")]
+        second: Option<String>,
+        /// An agent; can be given more than once
+        #[arg(long = "to", value_name = "NAME")]
+        others: Vec<String>,
         #[command(flatten)]
         idempotency: KeyArgs,
         /// The agent that sends the message [default: $HF_AGENT, or you]
         #[arg(id = "teller", long = "agent", value_name = "NAME")]
         teller: Option<String>,
+    },
+    /// Write down something to know on every branch, or read it; the same title again revises it
+    Know {
+        /// The title; to read, also a reference such as K-0001
+        title: String,
+        /// The text; - reads it from standard input. Without a text, prints what you know
+        text: Option<String>,
+        /// Read the text from this file
+        #[arg(long, value_name = "FILE", conflicts_with = "text")]
+        file: Option<PathBuf>,
+        /// Print earlier revisions, too
+        #[arg(long, conflicts_with_all = ["text", "file"])]
+        history: bool,
+        #[command(flatten)]
+        idempotency: KeyArgs,
+        #[command(flatten)]
+        persona: PersonaArgs,
     },
     /// List your messages
     Inbox {
@@ -218,7 +267,12 @@ impl Command for Args {
     }
 
     fn writes_document(matches: &ArgMatches) -> bool {
-        (has_subcommand(matches, &["resume", "recall"]) && !has_out_file(matches)) || has_flag(matches, &["working"])
+        let reads_knowledge = matches.subcommand().is_some_and(|(name, given)| {
+            name == "know" && !given.contains_id("text") && !given.contains_id("file")
+        });
+        (has_subcommand(matches, &["resume", "recall"]) && !has_out_file(matches))
+            || has_flag(matches, &["working"])
+            || reads_knowledge
     }
 
     fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
@@ -238,6 +292,7 @@ impl Command for Args {
             }
             Verb::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Branch] })?.into(),
             Verb::Resume { reference, leaving, abort, words, out: file, .. } => {
+                let file = file.map(OutFile::open).transpose()?;
                 let leaving = leaving.request(Abort::from_flag(abort))?;
                 let done = branch::resume(ctx, ResumeBranchRequest { reference, words, leaving })?;
                 return match (&done, file) {
@@ -246,28 +301,47 @@ impl Command for Args {
                     (Interruptible::Done(resumed), file) => {
                         let context = &resumed.context;
                         let text = if out.is_json() { format!("{}\n", context.json()) } else { context.plain() };
-                        document_output(text, done.reply(), file.as_deref())
+                        document_output(text, done.reply(), file)
                     }
                 };
             }
-            Verb::Suspend { leaving, .. } => {
-                branch::suspend(ctx, SuspendRequest { leaving: leaving.request(Abort::Allowed)? })?.into()
+            Verb::Suspend { reference, leaving, .. } => {
+                branch::suspend(ctx, SuspendRequest { reference, leaving: leaving.request(Abort::Allowed)? })?.into()
             }
             Verb::Complete { reference, leaving, .. } => {
                 let leaving = leaving.request(Abort::Refused)?;
                 branch::complete(ctx, CompleteBranchRequest { reference, leaving })?.into()
             }
-            Verb::Recall { reference, thread, grep, out: file, .. } => {
-                let found = branch::recall(ctx, RecallRequest { reference, thread, grep })?;
+            Verb::Recall { reference, thread, grep, page, out: file, .. } => {
+                let file = file.map(OutFile::open).transpose()?;
+                let PageArgs { limit, cursor } = page;
+                let found = branch::recall(ctx, RecallRequest { reference, thread, grep, limit, cursor })?;
                 let text = if out.is_json() { format!("{}\n", found.json()) } else { found.plain() };
-                return document_output(text, found.reply(), file.as_deref());
+                return document_output(text, found.reply(), file);
             }
-            Verb::Note { text, idempotency, .. } => {
-                branch::note(ctx, NoteRequest { text: text_or_stdin(text)?, key: idempotency.key })?.into()
+            Verb::Note { text, branch, idempotency, .. } => {
+                branch::note(ctx, NoteRequest { text: text_or_stdin(text)?, branch, key: idempotency.key })?.into()
             }
             Verb::Decide { .. } => branch::decide(ctx)?.into(),
-            Verb::Tell { to, text, idempotency, .. } => {
+            Verb::Tell { first, second, others, idempotency, .. } => {
+                let (to, text) = match (second, others.is_empty()) {
+                    (Some(text), true) => (vec![first], text),
+                    (None, false) => (others, first),
+                    (None, true) => return Err(Error::usage("missing the message: hf-branch tell TO TEXT").into()),
+                    (Some(_), false) => {
+                        return Err(Error::usage("with --to, only the message follows: hf-branch tell --to NAME TEXT").into());
+                    }
+                };
                 branch::tell(ctx, TellRequest { to, text: text_or_stdin(text)?, key: idempotency.key })?.into()
+            }
+            Verb::Know { title, text: None, file: None, history, .. } => {
+                let done = branch::known(ctx, KnownRequest { title, history })?;
+                let text = if out.is_json() { format!("{}\n", done.json()) } else { done.plain() };
+                return document_output(text, done.reply(), None);
+            }
+            Verb::Know { title, text, file, idempotency, .. } => {
+                let text = read_text(text, file.as_deref())?.unwrap_or_default();
+                branch::know(ctx, KnowRequest { title, text, key: idempotency.key })?.into()
             }
             Verb::Inbox { unread, limit, .. } => {
                 branch::inbox(ctx, InboxRequest { only_unread: unread, limit })?.into()
@@ -304,13 +378,46 @@ fn text_or_stdin(text: String) -> anyhow::Result<String> {
     Ok(read_text(Some(text), None)?.unwrap_or_default())
 }
 
+/// A file for a document, opened before anything is recorded: a path that cannot be written changes nothing.
+struct OutFile {
+    path: PathBuf,
+    file: File,
+    /// Whether it was created for this, and has nothing in it yet.
+    is_new: bool,
+}
+
+impl OutFile {
+    fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let is_new = !path.exists();
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
+        Ok(OutFile { path, file, is_new })
+    }
+
+    /// Writes the document in place of what the file has.
+    fn write(mut self, text: &str) -> anyhow::Result<PathBuf> {
+        self.is_new = false;
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all(text.as_bytes()));
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for OutFile {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// A document for standard output, or written to a file with only the reply left to print.
-fn document_output(text: String, reply: Reply, file: Option<&Path>) -> anyhow::Result<Output> {
+fn document_output(text: String, reply: Reply, file: Option<OutFile>) -> anyhow::Result<Output> {
     match file {
         None => Ok(Output::document(text, reply)),
         Some(file) => {
-            fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-            Ok(reply.with(Key::Path, file.display().to_string()).into())
+            let path = file.write(&text)?;
+            Ok(reply.with(Key::Path, path.display().to_string()).into())
         }
     }
 }

@@ -22,7 +22,8 @@ A checkpoint is also a heartbeat for the tasks you have claimed."
 pub struct Args {
     /// What you are doing, in one line
     activity: String,
-    /// Also append it to Autonomous/state/CHECKPOINTS.md, to read after losing your context
+    /// Also append it to Autonomous/state/CHECKPOINTS.md, to read after losing your context, with the round and task of
+    /// the mission, and whether M1.md is in step
     #[arg(long)]
     state: bool,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use unicode_width::UnicodeWidthChar;
 
 use super::main::write_all;
-use crate::base::{Error, Reason, Result};
+use crate::base::{Error, Reason, Result, text};
 use crate::policy::statement::Statement;
 
 /// Shows a statement on the terminal, and asks whether to sign it.
@@ -21,6 +21,16 @@ pub fn ask_to_approve(statement: &Statement) -> Result<()> {
     ask(statement, "Approve?", "not confirmed; nothing was approved")
 }
 
+/// Asks whether to archive a project, which is final.
+pub fn ask_to_archive(project: &str) -> Result<()> {
+    let project = text::cut(project, 64);
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(not_confirmed(&format!("archiving project {project} is final; to do so, add --yes")));
+    }
+    let shown = format!("Project {} can only be read from then on. Archive it? [y/N] ", text::escape(&project));
+    answer(&shown, "not confirmed; nothing was archived")
+}
+
 fn not_confirmed(why: &str) -> Error {
     Error::refused(Reason::NotConfirmed, why)
 }
@@ -29,7 +39,12 @@ fn ask(statement: &Statement, question: &str, no: &str) -> Result<()> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size < COLUMNS_MIN { COLUMNS_DEFAULT } else { size };
     let shown = format!("{}\n{question} [y/N] ", folded(&statement.to_string(), columns));
-    write_all(io::stderr(), shown.as_bytes());
+    answer(&shown, no)
+}
+
+/// Shows a question, and refuses with `no` unless the answer is yes.
+fn answer(question: &str, no: &str) -> Result<()> {
+    write_all(io::stderr(), question.as_bytes());
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|e| Error::system("cannot read the answer", e))?;
     match answer.trim() {

@@ -22,9 +22,9 @@ pub const VAULT_NAME: &str = "Vault";
 const TRUST_FILE: &str = "hiveforge/trust";
 
 const PROJECT_NAME_RULE: &str =
-    "a project name must be 1 to 64 letters, digits, '_' or '-', starting with a letter or digit";
+    "a project name must be 1 to 64 letters or digits of any script, '_' or '-', starting with a letter or digit";
 const AGENT_NAME_RULE: &str =
-    "an agent name must be 1 to 64 letters, digits, '_' or '-', starting with a letter or digit";
+    "an agent name must be 1 to 64 letters or digits of any script, '_' or '-', starting with a letter or digit";
 
 fn parse_project(name: &str) -> Result<EntityId> {
     EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME_RULE))
@@ -193,6 +193,7 @@ impl Environment {
                 Some(named) => Some(parse_project(named)?),
                 None => project_of_session,
             },
+            creates_project: flags.creates_project,
             session: flags.session.clone().or_else(|| self.session.clone()),
             cancel: Cancel::never(),
             standing: op::SeenStanding::default(),

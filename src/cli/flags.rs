@@ -32,6 +32,8 @@ pub struct Flags {
     pub acting_as: ActingAs,
     pub session: Option<String>,
     pub project: Option<String>,
+    /// Whether the project may be created.
+    pub creates_project: bool,
     pub works: Option<PathBuf>,
     /// Whether standard output is reserved for a document.
     pub document: bool,
@@ -66,7 +68,8 @@ impl Flags {
                 (false, None) => ActingAs::Caller { actor: text("actor") },
             },
             session: text("session"),
-            project: text("project"),
+            project: text("archive").or_else(|| text("project")),
+            creates_project: given(inner, "create").unwrap_or(false),
             works: path("works"),
             document: A::writes_document(matches),
         }
@@ -151,29 +154,46 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-deepwork", &[], "agent works"),
     ("hf-init", &[], "actor"),
     ("hf-job", &["fire"], "actor project"),
-    ("hf-job", &["cancel"], "actor"),
+    ("hf-job", &["cancel", "wait"], "actor"),
     ("hf-key", &["add", "remove"], "actor"),
     ("hf-pause", &[], "actor project"),
+    ("hf-poll", &[], "actor"),
     ("hf-ref", &["add"], "actor"),
     ("hf-require", &["propose", "analyze", "supersede", "verify", "reject"], "actor project"),
     ("hf-resume", &[], "actor project"),
     ("hf-review", &["record", "run", "open"], "actor"),
     ("hf-session", &["login", "renew", "next", "task", "report", "logout"], "agent session project"),
-    ("hf-state", &["start", "set", "round", "done", "fail", "go"], "actor"),
+    ("hf-state", &["start", "set", "round", "done", "fail", "go", "plan", "fire", "more-rounds"], "actor"),
     ("hf-stop", &[], "actor"),
     ("hf-watchdog", &[], "works"),
     (
         "hf-task",
-        &["propose", "ready", "claim", "assign", "start", "heartbeat", "succeed", "fail", "abort", "archive"],
+        &[
+            "propose",
+            "ready",
+            "claim",
+            "assign",
+            "edit",
+            "step",
+            "note",
+            "start",
+            "heartbeat",
+            "succeed",
+            "fail",
+            "abort",
+            "archive",
+        ],
         "actor project",
     ),
 ];
 
 impl AcceptedOptions {
     fn of_command(argv: &[String]) -> Self {
+        // Only hf-poll has other names: NEXT repeats the one that it was called by.
+        let is_command = |word: &str| word == "hf" || word.starts_with("hf-");
+        let command = argv.first().map(|word| if is_command(word) { word.as_str() } else { "hf-poll" });
         let fits = |name: &str, subs: &[&str]| {
-            argv.first().is_some_and(|word| word == name)
-                && (subs.is_empty() || argv.get(1).is_some_and(|word| subs.contains(&word.as_str())))
+            command == Some(name) && (subs.is_empty() || argv.get(1).is_some_and(|word| subs.contains(&word.as_str())))
         };
         let words = ACCEPTED.iter().find(|(name, subs, _)| fits(name, subs)).map_or("", |row| row.2);
         let has = |word: &str| words.split(' ').any(|option| option == word);
@@ -206,10 +226,18 @@ mod tests {
                 let long = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
                 // hf-log filters by actor, and hf-verify takes one only with --recover.
                 let acts = !["hf-log", "hf-verify"].contains(&entry.name);
+                // A list filters by agent and project.
+                let is_list = argv.last().is_some_and(|word| word == "list") || entry.name == "hf-status";
                 let accepted = AcceptedOptions::of_command(&argv);
                 assert_eq!(
                     [accepted.actor, accepted.agent, accepted.session, accepted.project, accepted.works],
-                    [long("actor") && acts, long("agent"), long("session"), long("project"), long("works")],
+                    [
+                        long("actor") && acts,
+                        long("agent") && (!is_list || entry.name == "hf-branch" || entry.name == "hf-deepwork"),
+                        long("session"),
+                        long("project") && !is_list,
+                        long("works"),
+                    ],
                     "{argv:?}"
                 );
             }

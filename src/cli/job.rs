@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
-use super::args::{ActorArgs, GlobalArgs, WorkArgs, parse_seconds};
+use super::args::{ActorArgs, CreateArgs, FilterArgs, GlobalArgs, WorkArgs, parse_seconds};
 use super::main::{cancel_on_signal, has_subcommand};
 use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, limits};
@@ -31,11 +31,26 @@ use crate::reply::Replies;
   hf-job list --running
   hf-job cancel T-0002
 
-A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit.
+A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit. While an agent waits, \
+the claims on its tasks are renewed, and it is not INACTIVE.
 
-A job whose supervisor was killed is lost. If it has retries left, the next hf-poll, hf-job or hf-watchdog starts it \
-again, never while a process of it is alive. It then has the variables given with --env, and of the caller's only \
-PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR, XDG_CONFIG_HOME, LC_* and the toolkit's own: \
+hf-job cancel, a stop and a time limit end all processes of a job, whatever sessions they made: TERM, then KILL after \
+jobs.kill_grace seconds, until none is left. Each one that cannot be ended is named (LEFT), and then the reply does not \
+say CANCELLED. Processes that a job leaves behind when it ends by itself may go on; hf-job cancel and hf-stop end them, too. \
+A job that was fired by a job is not part of it. If the supervisor was killed, processes are found by their control group, \
+where one can be made (jobs.control_groups), else by what they inherited: one that has given up everything is then not \
+found.
+
+A job that was fired with --key is fired once, however often that is repeated: if the first call was killed before the job \
+had a supervisor, the next call starts it, and so does the next hf-poll, hf-job or hf-watchdog.
+
+SUM about a job that failed begins with the exit code or signal, and LAST5 has the last lines of standard error, or of \
+standard output if standard error has none. SUM also says if the log lacks output, because it was longer than \
+jobs.log_max_bytes or could not be written.
+
+A job whose supervisor was killed is lost, and jobs.on_finish is told so, unless it has retries left: then the next \
+hf-poll, hf-job or hf-watchdog starts it again, never while a process of it is alive. It then has the variables given \
+with --env, and of the caller's only PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR, XDG_CONFIG_HOME, LC_* and the toolkit's own: \
 others may be secrets, and are not stored. The shell of a job has HF_RUN_ID and HF_TASK_ID, and HF_AGENT if an agent \
 fired it, so that no command in it counts as an operator's.
 
@@ -59,7 +74,7 @@ struct FireArgs {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// Run the command for this task, such as T-0001, which nobody holds [default: a new task]
-    #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries", "requirement"])]
+    #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "requirement"])]
     task: Option<String>,
     /// The requirement that the new task implements, such as REQ-0001
     #[arg(long, value_name = "REF")]
@@ -71,8 +86,9 @@ struct FireArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
     timeout: Option<u64>,
     /// Retry up to N times: after an exit code in jobs.transient_exit_codes, a signal, or the loss of the supervisor
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    retries: u64,
+    /// [default: 0; with --task, as often as it was proposed with]
+    #[arg(long, value_name = "N")]
+    retries: Option<u64>,
     /// Run the command in this directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -93,6 +109,8 @@ struct FireArgs {
     command: Vec<OsString>,
     #[command(flatten)]
     work: WorkArgs,
+    #[command(flatten)]
+    _create: CreateArgs,
 }
 
 #[derive(Subcommand, Debug)]
@@ -112,6 +130,8 @@ enum Verb {
         /// Show up to N jobs, 500 at most
         #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
         limit: usize,
+        #[command(flatten)]
+        filter: FilterArgs,
     },
     /// Print the output of a job
     Log {
@@ -142,9 +162,11 @@ enum Verb {
         /// Wait until all of them have ended (the default)
         #[arg(long)]
         all: bool,
-        /// Wait up to this long, such as 90s or 10m [default: 270s]
+        /// Wait up to this long, such as 90s or 10m [default: jobs.poll_max_seconds, 270 unless set]
         #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         max: Option<u64>,
+        #[command(flatten)]
+        actor: ActorArgs,
     },
     /// Supervise a job; started by hf-job fire
     #[command(hide = true)]
@@ -179,7 +201,9 @@ impl Command for Args {
                 Output::Streamed
             }
             Verb::Check { reference } => job::check(ctx, CheckJobRequest { reference })?.into(),
-            Verb::List { running, limit } => job::list(ctx, ListJobsRequest { running, limit })?.into(),
+            Verb::List { running, limit, filter } => {
+                job::list(ctx, ListJobsRequest { running, limit, filter: filter.filter(ctx)? })?.into()
+            }
             Verb::Log { reference, tail, follow } => {
                 let request = JobLogRequest { reference, tail, follow };
                 let done = job::log(&cancel_on_signal(ctx)?, request, &mut |piece| out.document(piece))?;
@@ -199,6 +223,7 @@ impl Command for Args {
 impl FireArgs {
     fn request(self) -> Result<FireRequest, Error> {
         Ok(FireRequest {
+            mission: None,
             argv: self.command,
             title: self.title,
             task: self.task,

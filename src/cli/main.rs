@@ -29,12 +29,23 @@ const POLL_USAGE_EXIT: u8 = 64;
 pub enum Output {
     /// The reply, on standard output.
     Reply(Box<Reply>),
+    /// The same; and what to do once the caller has it. If nobody reads it any more, that is not done.
+    Delivered(Box<Reply>, AfterDelivery),
     /// A document on standard output; its reply goes to standard error.
     Document(Vec<u8>, Box<Reply>),
     /// No reply: only its warnings, on standard error, and its exit code.
     Quiet(Box<Reply>),
     /// Everything has already been written, through `StdoutWriter`.
     Streamed,
+}
+
+/// What is done after a reply was delivered.
+pub struct AfterDelivery(pub Box<dyn FnOnce()>);
+
+impl std::fmt::Debug for AfterDelivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AfterDelivery")
+    }
 }
 
 impl Output {
@@ -160,20 +171,22 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
     let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
     let output = match &context {
         // hf-poll has its own format, and waits during a pause because the job may end.
-        Some(context) if !A::EXITS_ZERO && flags.needs_vault => with_standing(context, output),
+        Some(context) if !A::EXITS_ZERO && flags.needs_vault => with_situation(context, output),
         _ => output,
     };
     warn(&context.map(|context| context.notices.take()).unwrap_or_default());
     emit::<A>(&environment, format, &flags, output)
 }
 
-/// Adds what stands in the way of all work to a reply.
-fn with_standing(ctx: &Context, output: Output) -> Output {
+/// Adds what every reply tells the caller about its situation.
+fn with_situation(ctx: &Context, output: Output) -> Output {
     // Best effort: a vault that cannot be read was the command's own problem.
-    let Ok(Some(standing)) = op::standing(ctx) else { return output };
+    let Ok(situation) = op::callers_situation(ctx) else { return output };
+    let tell = |reply: Box<Reply>| Box::new(reply.with_situation(ctx, &situation));
     match output {
-        Output::Reply(reply) => Output::Reply(Box::new(reply.with_standing(ctx, &standing))),
-        Output::Document(bytes, reply) => Output::Document(bytes, Box::new(reply.with_standing(ctx, &standing))),
+        Output::Reply(reply) => Output::Reply(tell(reply)),
+        Output::Delivered(reply, after) => Output::Delivered(tell(reply), after),
+        Output::Document(bytes, reply) => Output::Document(bytes, tell(reply)),
         Output::Quiet(_) | Output::Streamed => output,
     }
 }
@@ -292,6 +305,7 @@ fn missing_subcommand(command: &clap::Command) -> String {
 
 /// Writes the output and returns the exit code.
 fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, output: Output) -> ExitCode {
+    let mut after = None;
     let (document, mut reply) = match output {
         Output::Streamed => return ExitCode::SUCCESS,
         Output::Quiet(reply) => {
@@ -299,6 +313,10 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
             return exit_code::<A>(environment, true, reply.exit);
         }
         Output::Reply(reply) => (None, reply),
+        Output::Delivered(reply, then) => {
+            after = Some(then);
+            (None, reply)
+        }
         Output::Document(bytes, reply) => (Some(bytes), reply),
     };
     flags.add_to_next(&mut reply);
@@ -310,7 +328,13 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
         Format::Table => table::render(&reply, &screen(environment)),
     };
     let written = match document {
-        None => write_all(io::stdout(), rendered.as_bytes()),
+        None => match deliver(io::stdout(), rendered.as_bytes()) {
+            Ok(()) => {
+                after.into_iter().for_each(|then: AfterDelivery| (then.0)());
+                true
+            }
+            Err(e) => e.kind() == io::ErrorKind::BrokenPipe,
+        },
         Some(document) => {
             // A person who sees the document does not need the reply, too, unless the command failed.
             if format != Format::Table || reply.exit != 0 {
@@ -366,9 +390,14 @@ fn save_for_schema_tests(environment: &Environment, reply: &Reply) {
     }
 }
 
+/// Writes everything, to a reader that is still there.
+fn deliver(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes).and_then(|()| to.flush())
+}
+
 /// Writes everything; returns false on failure. A closed pipe is not a failure: the command has already done its work.
-pub(super) fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
-    match to.write_all(bytes).and_then(|()| to.flush()) {
+pub(super) fn write_all(to: impl Write, bytes: &[u8]) -> bool {
+    match deliver(to, bytes) {
         Ok(()) => true,
         Err(e) => e.kind() == io::ErrorKind::BrokenPipe,
     }

@@ -21,7 +21,7 @@ use clap::ArgMatches;
 
 use crate::op::Context;
 
-pub use main::{Format, Invocation, Output, StdoutWriter, main, parser};
+pub use main::{AfterDelivery, Format, Invocation, Output, StdoutWriter, main, parser};
 
 /// A command: its arguments, and what it does with them.
 pub trait Command: clap::Parser {

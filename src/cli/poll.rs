@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::{GlobalArgs, parse_seconds};
+use super::args::{ActorArgs, GlobalArgs, parse_seconds};
 use super::main::cancel_on_signal;
 use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::job::{self, PollRequest};
 
-/// How often a foreign job is checked, and how long a job is waited for, if the caller says nothing.
+/// How often a foreign job is checked if the caller says nothing.
 const INTERVAL_DEFAULT_SECONDS: u64 = 15;
-const MAX_DEFAULT_SECONDS: u64 = 270;
 
 /// Wait for a job for a limited time, and print the next command to run
 #[derive(Parser, Debug)]
@@ -25,7 +24,9 @@ const MAX_DEFAULT_SECONDS: u64 = 270;
 
 The process always exits 0. EXIT in the reply is 0 if the job is done, 1 if it failed, 2 if it is still running (run \
 NEXT as printed), 99 if it was not found, 64 if the request is invalid or the task is not a job. NEXT:PATCH means: \
-fix the problem, then run it again. NEXT:ASK operator means: it waits for an operator, or a stop ended it."
+fix the problem, then run it again. NEXT:ASK operator means: it waits for an operator, or a stop ended it.
+
+Waiting counts as work: while an agent waits, the claims on its tasks are renewed, and it is not INACTIVE."
 )]
 pub struct Args {
     /// The task of the job, such as T-0001, or the id of a job in another system (jobs.check_cmd)
@@ -33,9 +34,11 @@ pub struct Args {
     /// Check a job in another system every INTERVAL seconds [default: 15]
     #[arg(value_parser = parse_plain_seconds)]
     interval: Option<u64>,
-    /// Wait up to this many seconds [default: 270]
+    /// Wait up to this many seconds [default: jobs.poll_max_seconds, 270 unless set]
     #[arg(value_parser = parse_plain_seconds)]
     max_seconds: Option<u64>,
+    #[command(flatten)]
+    actor: ActorArgs,
     #[command(flatten)]
     global: GlobalArgs,
 }
@@ -46,7 +49,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let interval = Duration::from_secs(self.interval.unwrap_or(INTERVAL_DEFAULT_SECONDS));
-        let max = Duration::from_secs(self.max_seconds.unwrap_or(MAX_DEFAULT_SECONDS));
+        let max = self.max_seconds.map(Duration::from_secs);
         let limits = [self.interval, self.max_seconds].into_iter().flatten().map(|limit| limit as usize).collect();
         let ctx = &cancel_on_signal(ctx)?;
         Ok(job::poll(ctx, PollRequest { id: self.id, interval, max, limits })?.into())

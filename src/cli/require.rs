@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::args::{GlobalArgs, PageArgs, SignArgs, WorkArgs, read_text};
+use super::args::{CreateArgs, GlobalArgs, PageArgs, SignArgs, WorkArgs, read_text};
 use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::op::require::{
@@ -42,6 +42,8 @@ enum Verb {
         description: Option<String>,
         #[command(flatten)]
         work: WorkArgs,
+        #[command(flatten)]
+        _create: CreateArgs,
     },
     /// Record the analysis of a requirement; this requests approval from an operator
     Analyze {
@@ -108,7 +110,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.verb {
-            Verb::Propose { title, description, work } => {
+            Verb::Propose { title, description, work, .. } => {
                 let (description, key) = (read_text(description, None)?, work.write.key);
                 require::propose(ctx, ProposeRequirementRequest { title, description, key })?.into()
             }

@@ -2,14 +2,14 @@
 
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
-use super::args::{GlobalArgs, PageArgs, parse_seconds};
+use super::args::{CreateArgs, FilterArgs, GlobalArgs, PageArgs, parse_seconds};
 use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::Phase;
-use crate::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
+use crate::op::session::{self, LoginRequest, LogoutRequest, RenewRequest, ReportRequest};
 use crate::op::task::TaskEnd;
-use crate::op::{Context, project};
+use crate::op::{Context, ListRequest, project};
 
 /// Log in as an agent, get a task, report the result, log out
 #[derive(Parser, Debug)]
@@ -22,11 +22,12 @@ use crate::op::{Context, project};
   hf-session task --session S-0001
   hf-session report --session S-0001 --summary 'login form implemented'
   hf-session renew --session S-0001
-  hf-session logout --session S-0001
+  hf-session logout --session S-0001 --summary 'the form works; tests are missing'
   hf-session list
 
 Set HF_SESSION to the SESSION_ID that login prints, and HF_AGENT to the name of the agent. While a project is paused, \
-its agents get STATUS:EXIT_REQUESTED: clean up, then log out."
+its agents get STATUS:EXIT_REQUESTED: clean up, then log out. They can still answer messages, leave notes and mark \
+steps."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -58,6 +59,8 @@ enum Verb {
         ttl: Option<u64>,
         #[command(flatten)]
         session: SessionArgs,
+        #[command(flatten)]
+        _create: CreateArgs,
     },
     /// Extend the session
     Renew {
@@ -85,6 +88,9 @@ enum Verb {
         /// The result, in one line
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
+        /// Why the steps that are still open are not needed
+        #[arg(long, value_name = "REASON", conflicts_with = "failed")]
+        skip: Option<String>,
         /// Report a failure, for this reason
         #[arg(long, value_name = "REASON", conflicts_with = "summary")]
         failed: Option<String>,
@@ -99,6 +105,9 @@ enum Verb {
     },
     /// End the session; a claimed task stays with the agent
     Logout {
+        /// What was done and what is left; kept with the task that you hold
+        #[arg(long, value_name = "TEXT")]
+        summary: Option<String>,
         #[command(flatten)]
         session: SessionArgs,
     },
@@ -108,6 +117,8 @@ enum Verb {
         #[arg(long)]
         all: bool,
         #[command(flatten)]
+        filter: FilterArgs,
+        #[command(flatten)]
         page: PageArgs,
     },
 }
@@ -115,8 +126,8 @@ enum Verb {
 impl Command for Args {
     const NAME: &str = "hf-session";
 
-    fn acts_as_agent(_: &ArgMatches) -> bool {
-        true
+    fn acts_as_agent(matches: &ArgMatches) -> bool {
+        matches.subcommand_name() != Some("list")
     }
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
@@ -125,17 +136,18 @@ impl Command for Args {
             Verb::Renew { ttl, .. } => session::renew(ctx, RenewRequest { ttl_seconds: ttl })?.into(),
             Verb::Next { .. } => session::next(ctx)?.into(),
             Verb::Task { .. } => session::my_task(ctx)?.into(),
-            Verb::Report { task, summary, failed, class, key, .. } => {
+            Verb::Report { task, summary, skip, failed, class, key, .. } => {
                 let end = match failed {
                     Some(reason) => TaskEnd::Failed { class, reason },
-                    None => TaskEnd::Succeeded { summary },
+                    None => TaskEnd::Succeeded { summary, skip },
                 };
                 session::report(ctx, ReportRequest { reference: task, end, key })?.into()
             }
-            Verb::Logout { .. } => session::logout(ctx)?.into(),
-            Verb::List { all, page } => {
+            Verb::Logout { summary, .. } => session::logout(ctx, LogoutRequest { summary })?.into(),
+            Verb::List { all, filter, page } => {
                 let phases = if all { Vec::new() } else { vec![Phase::Active] };
-                project::list(ctx, page.list_request(EntityType::Session, phases))?.into()
+                let page = page.list_request(EntityType::Session, phases);
+                project::list(ctx, ListRequest { filter: filter.filter(ctx)?, ..page })?.into()
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::args::GlobalArgs;
+use super::args::{FilterArgs, GlobalArgs};
 use super::{Command, Output, StdoutWriter};
 use crate::op::{self, Context};
 
@@ -21,6 +21,8 @@ pub struct Args {
     #[arg(long)]
     metrics: bool,
     #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
     global: GlobalArgs,
 }
 
@@ -30,7 +32,7 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.metrics {
             true => op::metrics(ctx)?.into(),
-            false => op::status(ctx)?.into(),
+            false => op::status(ctx)?.only(&self.filter.filter(ctx)?).into(),
         })
     }
 }

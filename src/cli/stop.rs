@@ -17,7 +17,10 @@ use crate::op::{self, Context, StopRequest};
 Anyone can stop; resuming, with hf-resume --system, is for operators. The stop takes effect even if the log cannot be \
 written: then the reply is STATUS:STOPPED_UNRECORDED, and the next command records the stop. Without this program, any \
 entry Akashic/stop in the vault is a stop, such as one made by touch or mkdir; the first line of a file is the reason. \
-hf-resume removes it."
+hf-resume removes it.
+
+DRAINED:yes means that no process of a job is left, also none that a finished job left behind. Otherwise each job that \
+is left is named, with each of its processes (LEFT)."
 )]
 pub struct Args {
     /// Why, in one line

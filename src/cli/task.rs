@@ -1,14 +1,17 @@
 //! hf-task: tasks, from proposal to completion.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as Arguments, Parser, Subcommand};
 
-use super::args::{GlobalArgs, PageArgs, WorkArgs, parse_seconds};
+use super::args::{CreateArgs, FilterArgs, GlobalArgs, PageArgs, WorkArgs, parse_at_least_one, parse_seconds};
 use super::{Command, Output, StdoutWriter};
 use crate::base::{EntityType, limits};
+use crate::event::kind::TASK_PRIORITIES;
 use crate::machine::Phase;
 use crate::op::task::{
     self, AbortRequest, ArchiveTaskRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
-    ModelCall, ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TokenUsage,
+    EditTaskRequest, MarkStepRequest, ModelCall, NoteTaskRequest, ProposeTaskRequest, ReadyRequest, StartTaskRequest,
+    SucceedRequest, TokenUsage,
 };
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 
@@ -19,6 +22,7 @@ use crate::op::{self, Context, ListRequest, ShowRequest, project};
     version,
     after_help = "Examples:
   hf-task propose 'Login form' --requirement REQ-0001
+  hf-task edit T-0001 --description 'A page, not only a form' --reason 'agreed with the customer'
   hf-task claim                      claim the next ready task
   hf-task list --mine                list the tasks that you hold
   hf-task start T-0001
@@ -67,6 +71,15 @@ enum Verb {
         /// What to do, in one line
         #[arg(required_unless_present = "rework_of")]
         title: Option<String>,
+        /// What it is about, in full sentences
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        /// A step of the work (repeatable); the task succeeds when all steps are done
+        #[arg(long, value_name = "TEXT")]
+        step: Vec<String>,
+        /// Which of the ready tasks comes first [default: normal]
+        #[arg(long, value_parser = PossibleValuesParser::new(TASK_PRIORITIES))]
+        priority: Option<String>,
         /// The requirement that the task implements, such as REQ-0001
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
@@ -74,7 +87,7 @@ enum Verb {
         #[arg(long, value_name = "REF")]
         rework_of: Option<String>,
         /// A task that must succeed first (repeatable)
-        #[arg(long, value_name = "REF")]
+        #[arg(long, visible_alias = "depends-on", value_name = "REF")]
         after: Vec<String>,
         /// Require approval by an operator, because the task deletes or publishes something
         #[arg(long)]
@@ -82,6 +95,8 @@ enum Verb {
         /// Retry up to N times after a transient failure [default: governance.max_retries]
         #[arg(long, value_name = "N")]
         retries: Option<u64>,
+        #[command(flatten)]
+        _create: CreateArgs,
         #[command(flatten)]
         work: WorkArgs,
     },
@@ -102,13 +117,75 @@ enum Verb {
         #[command(flatten)]
         work: WorkArgs,
     },
-    /// Assign a task to an agent
+    /// Assign a task to an agent; an operator can take it from its holder
     Assign {
         /// The task, such as T-0001
         reference: String,
         /// The name of the agent
         #[arg(id = "to", value_name = "AGENT")]
         to: String,
+        /// Why it is taken from its holder
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// A note for the new holder
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        #[command(flatten)]
+        work: WorkArgs,
+    },
+    /// Edit a task that has not ended (operators only); what is not given stays as it is
+    Edit {
+        /// The task, such as T-0001
+        reference: String,
+        /// A new title
+        #[arg(long, value_name = "TEXT")]
+        title: Option<String>,
+        /// A new description
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        /// A new priority
+        #[arg(long, value_parser = PossibleValuesParser::new(TASK_PRIORITIES))]
+        priority: Option<String>,
+        /// A task that must succeed first (repeatable); replaces all dependencies
+        #[arg(long, alias = "after", value_name = "REF")]
+        depends_on: Vec<String>,
+        /// Remove all dependencies
+        #[arg(long, conflicts_with = "depends_on")]
+        no_dependencies: bool,
+        /// A step of the work (repeatable); replaces all steps, and those with the same words keep their mark
+        #[arg(long, value_name = "TEXT")]
+        step: Vec<String>,
+        /// Remove all steps
+        #[arg(long, conflicts_with = "step")]
+        no_steps: bool,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        work: WorkArgs,
+    },
+    /// Mark a step of a task that you work on
+    Step {
+        /// The task, such as T-0001
+        reference: String,
+        /// The number of the step
+        #[arg(value_parser = parse_at_least_one)]
+        number: u64,
+        /// What it is now
+        #[arg(value_parser = ["done", "skip", "open"])]
+        mark: String,
+        /// Why it is skipped
+        #[arg(long, value_name = "TEXT", required_if_eq("mark", "skip"))]
+        reason: Option<String>,
+        #[command(flatten)]
+        work: WorkArgs,
+    },
+    /// Leave a note with a task, for those who work on it next
+    Note {
+        /// The task, such as T-0001
+        reference: String,
+        /// The note
+        text: String,
         #[command(flatten)]
         work: WorkArgs,
     },
@@ -136,6 +213,9 @@ enum Verb {
         /// The result, in one line
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
+        /// Why the steps that are still open are not needed
+        #[arg(long, value_name = "REASON")]
+        skip: Option<String>,
         #[command(flatten)]
         model: ModelArgs,
         #[command(flatten)]
@@ -178,15 +258,14 @@ enum Verb {
         /// Only tasks that are ready, in active projects; a claim is also subject to the task limit
         #[arg(long, conflicts_with = "status")]
         ready: bool,
-        /// Only tasks that you hold
-        #[arg(long)]
-        mine: bool,
         /// Only tasks in this state, such as Running; Archived lists archived tasks, oldest first
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         /// Only tasks of this requirement
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
+        #[command(flatten)]
+        filter: FilterArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -207,10 +286,31 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.verb {
-            Verb::Propose { title, requirement, rework_of, after, destructive, retries, work } => {
-                let (max_retries, key) = (retries, work.write.key);
-                let request =
-                    ProposeTaskRequest { title, requirement, rework_of, after, destructive, max_retries, key };
+            Verb::Propose {
+                title,
+                description,
+                step,
+                priority,
+                requirement,
+                rework_of,
+                after,
+                destructive,
+                retries,
+                work,
+                _create,
+            } => {
+                let request = ProposeTaskRequest {
+                    title,
+                    description,
+                    steps: step,
+                    priority,
+                    requirement,
+                    rework_of,
+                    after,
+                    destructive,
+                    max_retries: retries,
+                    key: work.write.key,
+                };
                 task::propose(ctx, request)?.into()
             }
             Verb::Ready { reference, work } => {
@@ -220,8 +320,42 @@ impl Command for Args {
                 let key = work.write.key;
                 task::claim(ctx, ClaimRequest { reference, lease_seconds: lease, key })?.into()
             }
-            Verb::Assign { reference, to, work } => {
-                task::assign(ctx, AssignRequest { reference, agent: to, key: work.write.key })?.into()
+            Verb::Assign { reference, to, reason, note, work } => {
+                let key = work.write.key;
+                task::assign(ctx, AssignRequest { reference, agent: to, reason, handoff: note, key })?.into()
+            }
+            Verb::Edit {
+                reference,
+                title,
+                description,
+                priority,
+                depends_on,
+                no_dependencies,
+                step,
+                no_steps,
+                reason,
+                work,
+            } => {
+                let given = |list: Vec<String>, none: bool| (none || !list.is_empty()).then_some(list);
+                let request = EditTaskRequest {
+                    reference,
+                    title,
+                    description,
+                    priority,
+                    after: given(depends_on, no_dependencies),
+                    steps: given(step, no_steps),
+                    reason,
+                    key: work.write.key,
+                };
+                task::edit(ctx, request)?.into()
+            }
+            Verb::Step { reference, number, mark, reason, work } => {
+                let mark = if mark == "skip" { "skipped".to_owned() } else { mark };
+                let request = MarkStepRequest { reference, step: number, mark, reason, key: work.write.key };
+                task::mark_step(ctx, request)?.into()
+            }
+            Verb::Note { reference, text, work } => {
+                task::note(ctx, NoteTaskRequest { reference, text, key: work.write.key })?.into()
             }
             Verb::Start { reference, timeout, work } => {
                 let key = work.write.key;
@@ -230,9 +364,9 @@ impl Command for Args {
             Verb::Heartbeat { reference, work } => {
                 task::heartbeat(ctx, HeartbeatRequest { reference, key: work.write.key })?.into()
             }
-            Verb::Succeed { reference, summary, model, work } => {
+            Verb::Succeed { reference, summary, skip, model, work } => {
                 let (model, key) = (model.call(), work.write.key);
-                task::succeed(ctx, SucceedRequest { reference, summary, model, key })?.into()
+                task::succeed(ctx, SucceedRequest { reference, summary, skip, model, key })?.into()
             }
             Verb::Fail { reference, class, reason, model, work } => {
                 let (model, key) = (model.call(), work.write.key);
@@ -244,7 +378,7 @@ impl Command for Args {
             Verb::Archive { reference, work } => {
                 task::archive(ctx, ArchiveTaskRequest { reference, key: work.write.key })?.into()
             }
-            Verb::List { ready, mine, status, requirement, page } => {
+            Verb::List { ready, status, requirement, filter, page } => {
                 let state = match ready {
                     true => Some(Phase::Ready),
                     false => {
@@ -253,9 +387,9 @@ impl Command for Args {
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
                 let archived = state == Some(Phase::Archived);
-                let held_by = mine.then(|| ctx.caller.actor.to_string());
+                let filter = filter.filter(ctx)?;
                 let page = page.list_request(EntityType::Task, state.into_iter().collect());
-                project::list(ctx, ListRequest { made_for, held_by, archived, claimable: ready, ..page })?.into()
+                project::list(ctx, ListRequest { made_for, filter, archived, claimable: ready, ..page })?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Task] })?.into(),
             Verb::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),

@@ -40,6 +40,7 @@ names! {
         AgentStopped = "AgentStopped",
         ActivityLogged = "ActivityLogged",
         CheckpointRecorded = "CheckpointRecorded",
+        AgentWaited = "AgentWaited",
         RecoveryAttempted = "RecoveryAttempted",
         DeepWorkStarted = "DeepWorkStarted",
         DeepWorkExtended = "DeepWorkExtended",
@@ -60,7 +61,11 @@ names! {
         ApprovalTimedOut = "ApprovalTimedOut",
         TaskProposed = "TaskProposed",
         TaskReady = "TaskReady",
+        TaskBlocked = "TaskBlocked",
         TaskAssigned = "TaskAssigned",
+        TaskEdited = "TaskEdited",
+        TaskNoted = "TaskNoted",
+        StepMarked = "StepMarked",
         CommandChanged = "CommandChanged",
         ClaimRenewed = "ClaimRenewed",
         ClaimExpired = "ClaimExpired",
@@ -84,6 +89,9 @@ names! {
         MissionStarted = "MissionStarted",
         MissionChanged = "MissionChanged",
         MissionRoundBegun = "MissionRoundBegun",
+        MissionRoundsAdded = "MissionRoundsAdded",
+        MissionPlanned = "MissionPlanned",
+        MissionFailureReported = "MissionFailureReported",
         MissionPassed = "MissionPassed",
         MissionFailed = "MissionFailed",
         DebateOpened = "DebateOpened",
@@ -109,8 +117,10 @@ names! {
         NoteRecorded = "NoteRecorded",
         ThreadCompleted = "ThreadCompleted",
         ThreadAborted = "ThreadAborted",
+        ThreadSummarized = "ThreadSummarized",
         MessageSent = "MessageSent",
         MessageRead = "MessageRead",
+        KnowledgeRecorded = "KnowledgeRecorded",
     }
 }
 
@@ -128,6 +138,8 @@ pub enum SubjectType {
 pub enum FieldType {
     /// A non-empty string.
     Text,
+    /// Any string.
+    AnyText,
     /// A non-negative integer.
     Count,
     Bool,
@@ -221,6 +233,7 @@ const SESSION: SubjectType = SubjectType::One(EntityType::Session);
 const BRANCH: SubjectType = SubjectType::One(EntityType::Branch);
 const THREAD: SubjectType = SubjectType::One(EntityType::Thread);
 const MESSAGE: SubjectType = SubjectType::One(EntityType::Message);
+const KNOWLEDGE: SubjectType = SubjectType::One(EntityType::Knowledge);
 const ESCALATION: SubjectType = SubjectType::One(EntityType::Escalation);
 
 /// The key that signed an operator's act, in a vault with operator keys: its fingerprint.
@@ -274,6 +287,16 @@ pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
 /// declaration was found.
 pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration", "file", "expired_file", "earlier_log"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
+/// How urgent a task is, most urgent first.
+pub const TASK_PRIORITIES: &[&str] = &["urgent", "high", "normal", "low"];
+/// What a step of a task can be marked as.
+pub const STEP_MARKS: &[&str] = &["open", "done", "skipped"];
+
+// What a task says about itself, and an edit changes.
+const DESCRIPTION: PayloadField = optional("description", FieldType::AnyText);
+const STEPS: PayloadField = optional("steps", FieldType::Texts);
+const PRIORITY: PayloadField = optional("priority", FieldType::OneOf(TASK_PRIORITIES));
+const AFTER: PayloadField = optional("after", FieldType::Ids(EntityType::Task));
 /// What a file with a short reference can be.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
 /// The content of a mission's state file, except for what the toolkit maintains.
@@ -286,7 +309,13 @@ const MISSION_FIELDS: &[PayloadField] = &[
     optional("open_k", FieldType::Text),
     optional("last_action", FieldType::Text),
     optional("next_action", FieldType::Text),
+    // A change of other lines: the last and the next action go on following the jobs.
+    optional("keeps_actions", FieldType::Bool),
 ];
+/// The steps of a round that `hf-state go` takes: the work itself, and repairing what failed.
+pub const MISSION_STEPS: &[&str] = &["run", "fix"];
+/// The mission that a job belongs to. If its author does not say, the policy does.
+const OF_MISSION: PayloadField = optional("of_mission", FieldType::Id(EntityType::Mission)).filled_by(FilledBy::Policy);
 /// What ends a session in time: a logout, a new session that replaces it, or the archiving of its project.
 pub const SESSION_ENDS: &[&str] = &["logout", "replaced", "archived"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
@@ -340,6 +369,8 @@ pub const TABLE: &[KindRow] = &[
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
     row(Kind::CheckpointRecorded, AGENT, &[required("heartbeat_id", FieldType::Text), required("text", FieldType::Text), FILE, AT, SINCE], "an agent says what it is doing")
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
+    row(Kind::AgentWaited, AGENT, &[optional("jobs", FieldType::Ids(EntityType::Task))], "an agent waits for jobs; without jobs, for one of another system")
+        .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused).frequent(),
     row(Kind::RecoveryAttempted, AGENT, &[required("code", FieldType::Text), required("attempt", FieldType::Count)], "an attempt was made to wake an agent")
         .by(RecordedBy::NotAgents),
     row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count), FILE, AT, SINCE], "an agent declared deep work")
@@ -375,20 +406,29 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed")
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), AFTER, optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), OF_MISSION, of_jobs("mission_step", FieldType::OneOf(MISSION_STEPS)), optional("planned", FieldType::Object), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed; of_mission: the mission that it is work of; planned: its id in the plan, and what it runs")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
-        .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks),
+        .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks)
+        .also_changes(&[EntityType::Mission]),
     row(Kind::TaskReady, TASK, &[], "nothing blocks it")
         .ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed; constraint_id: the constraint that put it first; command: what a job for it runs")
-        .claim(Claim::Makes).starts(Starts::Claim),
+    row(Kind::TaskBlocked, TASK, &[required("reason", FieldType::Text)], "after an edit something blocks it again, so it waits")
+        .by(RecordedBy::Reactor).ending(Ending::Consequence),
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("reason", FieldType::Text), optional("handoff", FieldType::Text), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), of_jobs("max_retries", FieldType::Count), OF_MISSION, COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed or assigned; reason: why an operator took it from its holder; handoff: a note for the new holder; constraint_id: the constraint that put it first; command: what a job for it runs")
+        .claim(Claim::Makes).starts(Starts::Claim).also_changes(&[EntityType::Mission]),
+    row(Kind::TaskEdited, TASK, &[optional("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, AFTER, required("reason", FieldType::Text)], "an operator changed what it says, what it waits for, or how urgent it is")
+        .by(RecordedBy::Operator),
+    row(Kind::TaskNoted, TASK, &[required("text", FieldType::Text)], "a note for those who work on it next")
+        .claim(Claim::NeedsIfAgent).leaving(WhenLeaving::Paused),
+    row(Kind::StepMarked, TASK, &[required("step", FieldType::Count), required("mark", FieldType::OneOf(STEP_MARKS)), optional("reason", FieldType::Text)], "its holder marked one of its steps; step: its number, from 1; reason: why it was skipped")
+        .claim(Claim::Needs).leaving(WhenLeaving::Paused),
     row(Kind::CommandChanged, TASK, &[COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, required("reason", FieldType::Text)], "what an approval of its command covers has changed since, so approval is requested again")
         .claim(Claim::Needs),
     row(Kind::ClaimRenewed, TASK, &[], "its holder renewed the lease")
         .claim(Claim::Needs).leaving(WhenLeaving::Paused),
     row(Kind::ClaimExpired, TASK, &[DUE_AT], "its lease expired")
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskSucceeded, TASK, &[], "it is done")
+    row(Kind::TaskSucceeded, TASK, &[optional("skipped", FieldType::Text)], "it is done; skipped: why its open steps were not needed")
         .also_changes(&[EntityType::Requirement]).claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskFailed, TASK, &[required("error_class", FieldType::OneOf(ERROR_CLASSES)), required("reason", FieldType::Text), optional("escalate", FieldType::Bool), optional("released", FieldType::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
@@ -422,16 +462,21 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "a mission started")
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
     row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its whole state, rewritten"),
-    row(Kind::MissionRoundBegun, MISSION, &[required("round", FieldType::Count)], "its next round started"),
+    row(Kind::MissionRoundBegun, MISSION, &[required("round", FieldType::Count)], "its next round started; round: of its requirement, or of the mission if it has none")
+        .also_changes(&[EntityType::Requirement]),
+    row(Kind::MissionRoundsAdded, MISSION, &[required("rounds", FieldType::Count), optional("reason", FieldType::Text)], "an operator allowed more rounds; one that had failed continues")
+        .by(RecordedBy::Operator).also_changes(&[EntityType::Requirement]),
+    row(Kind::MissionPlanned, MISSION, &[required("tasks", FieldType::Ids(EntityType::Task)), optional("digest", FieldType::Text)], "it consists of these tasks, in this order"),
+    row(Kind::MissionFailureReported, MISSION, &[required("task_id", FieldType::Id(EntityType::Task))], "hf-state go reported the failure of this job, so the next call starts the next round"),
     row(Kind::MissionPassed, MISSION, &[optional("last_action", FieldType::Text)], "it succeeded"),
     row(Kind::MissionFailed, MISSION, &[optional("last_action", FieldType::Text)], "it was given up"),
     row(Kind::DebateOpened, DEBATE, &[required("reviewers", FieldType::Texts), optional("mission_id", FieldType::Id(EntityType::Mission))], "reviewers take turns from here on")
         .cause(Cause::Named(EntityType::Mission, "mission_id")),
-    row(Kind::ReviewRecorded, REVIEW, &[required("debate_id", FieldType::Id(EntityType::Debate)), required("reviewer", FieldType::Text), required("text", FieldType::Text), required("fails", FieldType::Texts)], "a reviewer replied")
+    row(Kind::ReviewRecorded, REVIEW, &[required("debate_id", FieldType::Id(EntityType::Debate)), required("reviewer", FieldType::Text), required("text", FieldType::Text), required("fails", FieldType::Texts), optional("document_sha256", FieldType::Text), optional("document", FieldType::Text)], "a reviewer replied; document: path or reference of what the reply is about, document_sha256: its content")
         .moves(EntityType::Debate, "debate_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Debate, "debate_id")),
-    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest reply found nothing"),
+    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and no FAIL is open"),
     row(Kind::DebateExhausted, DEBATE, &[], "all rounds were used, and there is still something to fix"),
-    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended or another one started")
+    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended, or another mission or debate was started")
         .by(RecordedBy::NotAgents),
     row(Kind::DocumentAdded, DOCUMENT, &[required("kind", FieldType::OneOf(DOCUMENT_KINDS)), required("path", FieldType::Text), required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "a file got a short reference"),
     row(Kind::DocumentChanged, DOCUMENT, &[required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "the content of its file changed"),
@@ -450,7 +495,7 @@ pub const TABLE: &[KindRow] = &[
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session),
     row(Kind::SessionCut, SESSION, &[required("seconds", FieldType::Count)], "the session was shortened to this many seconds")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::SessionEnded, SESSION, &[required("reason", FieldType::OneOf(SESSION_ENDS))], "the session ended")
+    row(Kind::SessionEnded, SESSION, &[required("reason", FieldType::OneOf(SESSION_ENDS)), optional("summary", FieldType::Text)], "the session ended; summary: what its agent left for the next one")
         .speaks_for(SpeaksFor::Owner("agent_id")).ending(Ending::End).leaving(WhenLeaving::Archived),
     row(Kind::SessionExpired, SESSION, &[DUE_AT], "the session reached its limit")
         .by(RecordedBy::NotAgents).ending(Ending::End),
@@ -462,11 +507,13 @@ pub const TABLE: &[KindRow] = &[
         .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Branch, "branch_id"))
         .side_effect(SideEffect::OpensThread),
     row(Kind::NoteRecorded, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "something was said or done in a thread")
-        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal),
+        .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::NotesWhereabouts),
     row(Kind::ThreadCompleted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("summary", FieldType::Text), optional("summary_artifact_id", FieldType::Id(EntityType::Artifact)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch with a summary")
-        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
+        .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
     row(Kind::ThreadAborted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("reason", FieldType::Text), optional("message_id", FieldType::Id(EntityType::Message)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch without a summary")
-        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
+        .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
+    row(Kind::ThreadSummarized, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("summary", FieldType::Text), optional("summary_artifact_id", FieldType::Id(EntityType::Artifact)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent summarized a thread that had been aborted")
+        .leaving(WhenLeaving::Paused).also_changes(&[EntityType::Branch]).moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::SummarizesThread),
     row(Kind::MessageSent, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "a message was sent to an agent")
         // An agent's root branch has the agent's name.
         .also_changes(&[EntityType::Thread]).leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
@@ -474,6 +521,8 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::MessageRead, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent))], "the agent read it")
         .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
         .side_effect(SideEffect::ArchivesMessage),
+    row(Kind::KnowledgeRecorded, KNOWLEDGE, &[required("persona_id", FieldType::Id(EntityType::Agent)), required("title", FieldType::Text), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "an agent wrote down something to know, or revised it")
+        .leaving(WhenLeaving::Paused).also_changes(&[EntityType::Branch]).side_effect(SideEffect::RecordsKnowledge),
 ];
 
 impl Kind {
@@ -552,6 +601,7 @@ impl FieldType {
     fn accepts(self, value: &Value) -> bool {
         match (self, value) {
             (FieldType::Text, Value::String(s)) => !s.trim().is_empty(),
+            (FieldType::AnyText, Value::String(_)) => true,
             // In canonical form, a larger number is no longer an exact integer.
             (FieldType::Count, Value::Number(n)) => n.as_u64().is_some_and(|n| n < 1 << 53),
             (FieldType::Bool, Value::Bool(_)) => true,
@@ -572,6 +622,7 @@ impl FieldType {
     pub fn description(self) -> String {
         match self {
             FieldType::Text => "a non-empty string".to_owned(),
+            FieldType::AnyText => "a string".to_owned(),
             FieldType::Count => "a non-negative integer".to_owned(),
             FieldType::Bool => "true or false".to_owned(),
             FieldType::Id(entity) => format!("the id of {}", entity.with_article()),
@@ -667,6 +718,8 @@ mod tests {
             Kind::RequirementSuperseded,
             Kind::DecisionApproved,
             Kind::DecisionRejected,
+            Kind::TaskEdited,
+            Kind::MissionRoundsAdded,
             Kind::ProjectPaused,
             Kind::ProjectResumed,
             Kind::ProjectArchived,

@@ -180,6 +180,12 @@ pub enum SideEffect {
     OpensThread,
     /// Activates the root again and adds the thread to it.
     ClosesThread,
+    /// An aborted thread has its summary after all.
+    SummarizesThread,
+    /// Notes how long its title is.
+    RecordsKnowledge,
+    /// Its persona knows on which branch it is.
+    NotesWhereabouts,
     /// Archives the last thread of the branch.
     ArchivesThread,
     /// Adds the message to the threads of sender and recipient.

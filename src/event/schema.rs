@@ -8,6 +8,8 @@ use crate::base::EntityType;
 pub const EVENT_SCHEMA_FILE: &str = "event.v1.schema.json";
 
 const ID: &str = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}";
+/// The same for what people name, in any script.
+const NAME: &str = r"[\p{Alphabetic}\p{N}][\p{Alphabetic}\p{N}\p{M}_-]{0,63}";
 const ULID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
 const ACTOR: &str = "^(user|agent|core|external):";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
@@ -55,17 +57,22 @@ pub fn event_schema() -> Value {
 fn subject_pattern(about: SubjectType) -> String {
     match about {
         SubjectType::One(EntityType::System) => "^system$".to_owned(),
-        SubjectType::One(entity) => format!("^{entity}:{ID}$"),
-        SubjectType::Any => format!("^(system|[a-z]+:{ID})$"),
+        SubjectType::One(entity) => format!("^{entity}:{}$", id_pattern(entity)),
+        SubjectType::Any => format!("^(system|[a-z]+:{NAME})$"),
     }
+}
+
+fn id_pattern(entity: EntityType) -> &'static str {
+    if entity.is_named_by_people() { NAME } else { ID }
 }
 
 fn field(field: &PayloadField) -> Value {
     match field.field_type {
         FieldType::Text => json!({"type": "string", "minLength": 1}),
+        FieldType::AnyText => json!({"type": "string"}),
         FieldType::Count => json!({"type": "integer", "minimum": 0}),
         FieldType::Bool => json!({"type": "boolean"}),
-        FieldType::Id(_) => json!({"type": "string", "pattern": format!("^{ID}$")}),
+        FieldType::Id(entity) => json!({"type": "string", "pattern": format!("^{}$", id_pattern(entity))}),
         FieldType::Subject => json!({"type": "string", "pattern": subject_pattern(SubjectType::Any)}),
         FieldType::OneOf(names) => json!({"enum": names}),
         FieldType::Actor => json!({"type": "string", "pattern": ACTOR}),

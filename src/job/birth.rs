@@ -21,8 +21,9 @@ const GO: u8 = b'g';
 pub enum Birth {
     /// A supervisor, in its own session.
     Supervisor,
-    /// A command: keeps its `alive` file open, gets TERM if the thread that forked it ends, and waits at the gate.
-    Command { alive: File, gate: ChildGate },
+    /// A command: keeps its `alive` file open, enters the control group of its run, gets TERM if the thread that forked it
+    /// ends, and waits at the gate.
+    Command { alive: File, entrance: Option<File>, gate: ChildGate },
 }
 
 /// The supervisor's side of the gate where a new command waits.
@@ -72,13 +73,17 @@ pub fn prepare(command: &mut Command, birth: Birth) -> io::Result<()> {
         }
         match &birth {
             Birth::Supervisor => setsid().map(drop)?,
-            Birth::Command { alive, gate } => {
+            Birth::Command { alive, entrance, gate } => {
                 set_parent_process_death_signal(Some(Signal::TERM))?;
                 // Checked afterwards: if the parent died before, there is no signal.
                 if getppid() != Some(parent) {
                     return Err(Errno::CANCELED.into());
                 }
                 fcntl_setfd(alive, FdFlags::empty())?;
+                if let Some(entrance) = entrance {
+                    // Without it, its supervisor still finds everything below itself.
+                    let _ = rustix::io::write(entrance, b"0");
+                }
                 // SAFETY: nothing in this process owns the copy; the owner of the number is in the parent.
                 unsafe { rustix::io::close(gate.other) };
                 wait_at(gate)?;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::birth::{self, Birth};
+use super::cgroup;
 use super::files::JobDir;
 use super::lock::JobLock;
 use crate::base::{Error, Result};
@@ -95,5 +96,7 @@ pub fn take_over(job: &JobDir) -> Result<JobLock> {
     // Otherwise it would be called `exe` in a list of processes. Nothing depends on it.
     let _ = std::fs::write("/proc/self/comm", SUPERVISOR_NAME);
     set_child_subreaper(Some(getpid())).map_err(|e| failed(e.into()))?;
+    cgroup::leave();
+    job.note_taken()?;
     Ok(JobLock::new(file))
 }

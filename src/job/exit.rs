@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::base::{EntityId, Error, Result, Timestamp, seal};
+use crate::base::{EntityId, Error, Result, Timestamp, seal, text};
 
 /// More than the largest record: seven texts of 400 characters, each escaped to six bytes.
 pub const EXIT_RECORD_MAX_BYTES: usize = 32 * 1024;
@@ -42,6 +42,19 @@ pub struct LogSize {
     pub problem: Option<String>,
 }
 
+impl LogSize {
+    /// How the log differs from what was printed, in words; none if it has everything.
+    pub fn gap(&self) -> Option<String> {
+        let missing = text::count_noun(self.cut, "byte");
+        match (&self.problem, self.cut) {
+            (None, 0) => None,
+            (None, _) => Some(format!("the log was cut: {missing} missing")),
+            (Some(problem), 0) => Some(format!("the log may be incomplete: {problem}")),
+            (Some(problem), _) => Some(format!("the log is incomplete: {missing} missing; {problem}")),
+        }
+    }
+}
+
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
@@ -53,9 +66,13 @@ pub struct ExitRecord {
     pub finished_at: Timestamp,
     /// The last non-blank line of standard output; untrusted.
     pub last_line: Option<String>,
-    /// The last five non-blank lines of standard error, oldest first; untrusted.
+    /// The last five non-blank lines of standard error, oldest first, or of standard output if standard error has none;
+    /// untrusted. Older versions recorded standard error only: read them with `last_lines`.
     pub last5: Vec<String>,
     pub log: LogSize,
+    /// Processes that could not be ended, as `PID NAME`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
 }
 
 fn write_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
@@ -68,6 +85,14 @@ fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D:
 }
 
 impl ExitRecord {
+    /// The last lines that the command printed: of standard error, or of standard output if standard error has none.
+    pub fn last_lines(&self) -> Vec<String> {
+        match self.last5.is_empty() {
+            true => self.last_line.iter().cloned().collect(),
+            false => self.last5.clone(),
+        }
+    }
+
     /// The record of a run whose command was not even tried.
     pub fn not_started(run_id: &EntityId, reason: String, at: Timestamp) -> Self {
         ExitRecord {
@@ -78,6 +103,7 @@ impl ExitRecord {
             last_line: None,
             last5: Vec::new(),
             log: LogSize::default(),
+            left: Vec::new(),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `lock` | held by the caller, then by the supervisor, until the exit record is written |
 //! | `alive` | held by the live processes of the newest run; a new file for every run |
+//! | `taken` | exists as soon as a supervisor has taken the job over |
+//! | `left` | held by the supervisor after the last run, as long as processes of it are left |
 //! | `control` | a request to end, rewritten in place, so that it works on a full disk |
 //! | `spec.json` | what to run |
 //! | `identity.json` | the main process of the newest run |
@@ -35,6 +37,8 @@ const FIRING: &str = "firing";
 const RUNNING: &str = "running";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
+const TAKEN: &str = "taken";
+const LEFT: &str = "left";
 const CONTROL: &str = "control";
 /// Created and removed to wake a supervisor whose job is queued.
 const WORD: &str = "word";
@@ -77,6 +81,14 @@ impl JobControl {
         bytes.resize(CONTROL_BYTES, b' ');
         bytes
     }
+}
+
+/// Whether a path is that of the lock of some job. Allocates nothing: it is also used between fork and exec.
+pub(super) fn is_lock_path(path: &Path) -> bool {
+    let mut names = path.iter().rev();
+    let [lock, task, jobs] = [names.next(), names.next(), names.next()];
+    let is_id = task.and_then(|task| task.to_str()).is_some_and(EntityId::is_valid);
+    lock == Some(LOCK.as_ref()) && jobs == Some(JOBS.as_ref()) && is_id
 }
 
 /// The directory of a job.
@@ -151,12 +163,21 @@ impl JobDir {
     /// find the job, ask it to end, or record its result. Checked from the opened directory, because a vault that is moved
     /// takes its jobs along. If it cannot be checked, the job counts as kept.
     pub fn is_kept(&self, held: &JobLock) -> bool {
-        let lock = || -> Result<Option<File>> {
+        self.has_file(LOCK, held.file())
+    }
+
+    /// The same after its end, with the file that is held while processes of it are left.
+    pub fn is_kept_with_rest(&self, held: &File) -> bool {
+        self.has_file(LEFT, held)
+    }
+
+    fn has_file(&self, name: &str, held: &File) -> bool {
+        let file = || -> Result<Option<File>> {
             let (Some(_), Some(jobs)) = (self.vault.dir(AKASHIC)?, self.vault.dir(JOBS)?) else { return Ok(None) };
-            jobs.dir(self.task.as_str())?.map_or(Ok(None), |dir| dir.open_file(LOCK))
+            jobs.dir(self.task.as_str())?.map_or(Ok(None), |dir| dir.open_file(name))
         };
-        match lock() {
-            Ok(found) => found.is_some_and(|found| lock::is_same(&found, held.file()).unwrap_or(true)),
+        match file() {
+            Ok(found) => found.is_some_and(|found| lock::is_same(&found, held).unwrap_or(true)),
             Err(e) => !matches!(e.kind, ErrorKind::Refused(_)),
         }
     }
@@ -172,6 +193,29 @@ impl JobDir {
         let (file, _) = self.dir.make_file(ALIVE)?;
         lock::acquire(&file, LockMode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
         Ok(file)
+    }
+
+    /// Notes that a supervisor has taken the job over. Not durable: after a power failure `identity.json` tells whether the
+    /// command was started.
+    pub(super) fn note_taken(&self) -> Result<()> {
+        self.dir.make_file(TAKEN).map(drop)
+    }
+
+    /// Whether no supervisor ever had this job, so that its command cannot have run: its caller died before.
+    pub fn was_never_taken(&self) -> Result<bool> {
+        Ok(self.dir.open_file(TAKEN)?.is_none() && self.identity()?.is_none())
+    }
+
+    /// Marks the job as one whose processes outlive it, as long as the returned file is open.
+    pub fn hold_left(&self) -> Result<File> {
+        let (file, _) = self.dir.make_file(LEFT)?;
+        lock::acquire(&file, LockMode::Exclusive).map_err(|e| Error::system("cannot lock a job's file", e))?;
+        Ok(file)
+    }
+
+    /// The file that a supervisor holds while processes of an ended run are left.
+    pub(super) fn left_file(&self) -> Result<Option<File>> {
+        self.dir.open_file(LEFT)
     }
 
     /// Writes what to run, durably.
@@ -434,6 +478,7 @@ mod tests {
             last_line: Some(text.clone()),
             last5: vec![text.clone(); 5],
             log: LogSize { bytes: u64::MAX, cut: u64::MAX, problem: Some(text) },
+            left: vec![format!("{} {}", i32::MAX, "\u{1}".repeat(15)); 20],
         };
         slot.write(&record).unwrap();
         assert_eq!(fixture.job.exit_record(&run).unwrap(), Some(record));

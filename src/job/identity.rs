@@ -2,10 +2,12 @@
 //! session and group tell which processes belong to it.
 
 use std::fs;
+use std::path::PathBuf;
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::RunGroup;
 use crate::base::{Error, Result};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -22,11 +24,14 @@ pub struct Identity {
     pub session: i32,
     /// The pid of its supervisor.
     pub supervisor: i32,
+    /// The control group of its run, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_group: Option<PathBuf>,
 }
 
 impl Identity {
     /// The identity of an existing process.
-    pub fn of_process(pid: Pid, run_id: &str) -> Result<Identity> {
+    pub fn of_process(pid: Pid, run_id: &str, group: Option<&RunGroup>) -> Result<Identity> {
         let pid = pid.as_raw_nonzero().get();
         let stat = Stat::read(pid).ok_or_else(|| Error::system("cannot identify a new process", "it is gone"))?;
         Ok(Identity {
@@ -37,12 +42,18 @@ impl Identity {
             group: stat.group,
             session: stat.session,
             supervisor: rustix::process::getpid().as_raw_nonzero().get(),
+            control_group: group.map(|group| group.path().to_owned()),
         })
     }
 
     /// Whether the process was started in this boot.
     pub fn is_of_this_boot(&self) -> Result<bool> {
         Ok(self.boot_id == boot_id()?)
+    }
+
+    /// The control group of its run, if it still exists.
+    pub fn run_group(&self) -> Option<RunGroup> {
+        self.control_group.as_deref().and_then(RunGroup::at)
     }
 
     /// Whether this very process is still running. A zombie is not.
@@ -59,9 +70,12 @@ pub fn boot_id() -> Result<String> {
 }
 
 /// What the kernel reports about a process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Stat {
+    /// The name of its program, cut by the kernel.
+    pub name: String,
     state: char,
+    pub parent: i32,
     pub group: i32,
     pub session: i32,
     pub start_ticks: u64,
@@ -70,14 +84,18 @@ pub struct Stat {
 impl Stat {
     /// `None` if there is no such process.
     pub fn read(pid: i32) -> Option<Stat> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        // The name may have any bytes.
+        Self::parse(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
     }
 
     /// The second field is the program's name in parentheses, which may contain anything, so fields are counted after it.
     fn parse(line: &str) -> Option<Stat> {
-        let fields: Vec<&str> = line[line.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        let end = line.rfind(')')?;
+        let fields: Vec<&str> = line[end + 1..].split_ascii_whitespace().collect();
         Some(Stat {
+            name: line.get(line.find('(')? + 1..end)?.to_owned(),
             state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             start_ticks: fields.get(19)?.parse().ok()?,
@@ -99,12 +117,13 @@ mod tests {
         let line = "77 (a) R 1 2) S 1 70 60 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1";
         let stat = Stat::parse(line).unwrap();
         assert_eq!((stat.group, stat.session, stat.start_ticks, stat.is_dead()), (70, 60, 12345, false));
+        assert_eq!((stat.name.as_str(), stat.parent), ("a) R 1 2", 1));
         assert!(Stat::parse("").is_none());
     }
 
     #[test]
     fn an_identity_is_of_one_process_in_one_boot() {
-        let me = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
+        let me = Identity::of_process(rustix::process::getpid(), "r1", None).unwrap();
         assert!(me.lives().unwrap());
         assert!(!Identity { start_ticks: me.start_ticks + 1, ..me.clone() }.lives().unwrap());
         assert!(!Identity { boot_id: "another".to_owned(), ..me }.lives().unwrap());

@@ -4,6 +4,7 @@ use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
 use super::lock::JobLock;
+use super::orphan::{alive_of, members};
 use crate::base::{EntityId, Error, ErrorKind, Result};
 use crate::vault::lock::{self, LockMode};
 
@@ -49,15 +50,15 @@ fn unsupervised(job: &JobDir, run_id: Option<&EntityId>) -> Result<JobLiveness> 
     }
 }
 
-/// Whether a process of the newest run is alive: it holds `alive`, or it is the main process itself, which may have closed
-/// inherited descriptors.
+/// Whether a process of the newest run is alive: it holds `alive`, it is the main process itself, which may have closed
+/// inherited descriptors, or it belongs to the run in another way.
 fn lives(job: &JobDir, identity: &Identity) -> Result<bool> {
     let held = match job.alive_file()? {
         Some(alive) => !lock::try_acquire(&alive, LockMode::Shared)
             .map_err(|e| Error::system("cannot check a job's alive file", e))?,
         None => false,
     };
-    Ok(held || identity.lives()?)
+    Ok(held || identity.lives()? || !members(identity, alive_of(job)?).is_empty())
 }
 
 /// Treats a record that was torn by a power failure as missing.

@@ -1,4 +1,4 @@
-//! The processes of a run: its main process, its process group, and the pipes for its output.
+//! A run while it lasts: its main process, all of its processes, and the pipes for its output.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
@@ -6,24 +6,19 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, child_subreaper, kill_process_group, pidfd_open,
-    test_kill_process_group, wait, waitpid,
-};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, child_subreaper, pidfd_open, wait, waitpid};
 
+use super::cgroup::RunGroup;
 use super::clock;
+use super::descendants::Process;
 use super::exit::Ended;
 use super::notice::Notice;
 use super::signals::Signals;
+use super::tree::{KILLED_WAIT, RunTree, SWEEP_EVERY};
 use crate::base::Result;
 
 /// How long output is read after the end of the main process.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How often to check the rest of a group that is being ended, after its main process is gone: there is no notification
-/// for processes that are not our children.
-const GROUP_CHECK_EVERY: Duration = Duration::from_millis(50);
-/// How long killed processes may take to disappear.
-const KILLED_WAIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 
 /// An output stream of the main process.
@@ -41,16 +36,18 @@ impl Stream {
 #[derive(Debug)]
 struct Termination {
     ended: Ended,
-    /// When KILL follows TERM; `None` after it was sent.
+    /// When KILL follows TERM. From then on, whatever is left is killed, until nothing is.
     kill_at: Option<Instant>,
     /// When to stop waiting for killed processes.
     give_up_at: Option<Instant>,
+    /// Those that were left at the last look.
+    left: Vec<Process>,
 }
 
 /// The processes of a run.
 #[derive(Debug)]
 pub struct RunProcesses {
-    group: Pid,
+    tree: RunTree,
     reaper: Reaper,
     /// Readable when the main process has ended. Without it, the end is noticed up to a second later.
     pidfd: Option<OwnedFd>,
@@ -68,12 +65,13 @@ pub struct Ready {
 }
 
 impl RunProcesses {
-    /// The processes of a command that has just started as the leader of its own group.
-    pub fn of_child(mut child: Child) -> RunProcesses {
+    /// The processes of a command that has just started as the leader of its own process group.
+    pub fn of_child(mut child: Child, group: Option<RunGroup>) -> RunProcesses {
         let main = Pid::from_child(&child);
+        let adopts = child_subreaper().is_ok_and(|set| set.is_some());
         RunProcesses {
-            group: main,
-            reaper: Reaper { main, adopts: child_subreaper().is_ok_and(|set| set.is_some()), status: None },
+            tree: RunTree::new(main, adopts, group),
+            reaper: Reaper { main, adopts, status: None },
             pidfd: pidfd_open(main, PidfdFlags::empty()).ok(),
             pipes: [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)],
             buffer: vec![0; READ_BYTES],
@@ -89,12 +87,16 @@ impl RunProcesses {
         if self.reaper.status.is_some() {
             self.ended_at.get_or_insert(now);
         }
-        if let Some(stop) = &mut self.stop
-            && stop.kill_at.is_some_and(|at| now >= at)
-        {
-            let _ = kill_process_group(self.group, Signal::KILL);
-            stop.kill_at = None;
-            stop.give_up_at = clock::after(now, KILLED_WAIT);
+        if let Some(stop) = &mut self.stop {
+            let is_kill_time = stop.kill_at.is_some_and(|at| now >= at);
+            if is_kill_time {
+                self.tree.kill();
+                self.reaper.reap();
+            }
+            // While the main process is alive, somebody is left anyway.
+            if is_kill_time || self.reaper.status.is_some() {
+                stop.left = self.tree.living();
+            }
         }
         self.continues()
     }
@@ -103,16 +105,16 @@ impl RunProcesses {
         self.stop.is_none() && self.ended_at.is_none()
     }
 
-    /// Asks the group to end.
+    /// Asks all of them to end.
     pub fn stop(&mut self, ended: Ended, grace: Duration, now: Instant) {
-        let _ = kill_process_group(self.group, Signal::TERM);
-        // A stopped process would not receive it.
-        let _ = kill_process_group(self.group, Signal::CONT);
-        self.stop = Some(Termination { ended, kill_at: clock::after(now, grace), give_up_at: None });
+        self.tree.ask();
+        let kill_at = clock::after(now, grace);
+        let give_up_at = kill_at.and_then(|at| clock::after(at, KILLED_WAIT));
+        self.stop = Some(Termination { ended, kill_at, give_up_at, left: self.tree.living() });
     }
 
-    /// How the run ended, if it is over: its main process has ended, its output was read, and its group needs no further
-    /// action.
+    /// How the run ended, if it is over: its main process has ended, its output was read, and if we ended it, nothing else
+    /// is left, or cannot be ended.
     pub fn over(&self, now: Instant) -> Option<Ended> {
         let status = self.reaper.status?;
         let drained = self.pipes.iter().all(Option::is_none) || self.drained_at().is_some_and(|at| now >= at);
@@ -125,10 +127,14 @@ impl RunProcesses {
                 None => Ended::Signalled { signal: status.terminating_signal().unwrap_or_default() },
             }),
             Some(stop) => {
-                let is_gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
-                (is_gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
+                (stop.left.is_empty() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
             }
         }
+    }
+
+    /// The processes of the run; of one that we ended, also those that could not be ended.
+    pub fn into_rest(self) -> (RunTree, Vec<Process>) {
+        (self.tree, self.stop.map(|stop| stop.left).unwrap_or_default())
     }
 
     fn drained_at(&self) -> Option<Instant> {
@@ -138,8 +144,9 @@ impl RunProcesses {
     /// When to look again if nothing happens before.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let kill_at = self.stop.as_ref().and_then(|stop| stop.kill_at);
-        let group_at = self.stop.as_ref().and(self.ended_at).map(|_| now + GROUP_CHECK_EVERY);
-        [kill_at, group_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
+        let is_sweeping = self.stop.is_some() && (self.ended_at.is_some() || kill_at.is_some_and(|at| now >= at));
+        let sweep_at = is_sweeping.then(|| now + SWEEP_EVERY);
+        [kill_at.filter(|&at| at > now), sweep_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
     }
 
     /// Waits until something happens or `until`. Once the run is ending, signals and control files no longer matter.

@@ -5,7 +5,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,9 @@ use std::{fs, io};
 use rustix::io::Errno;
 
 use super::birth::{self, Birth, Gate};
+use super::cgroup::RunGroup;
 use super::clock;
+use super::descendants::Process;
 use super::exit::{Ended, ExitRecord, LogSize};
 use super::files::JobDir;
 use super::identity::Identity;
@@ -24,6 +26,7 @@ use super::notice::Notice;
 use super::processes::{RunProcesses, Stream};
 use super::signals::Signals;
 use super::spec::{Beat, RunCommand, RunEnvironment, Spec};
+use super::tree::{RunTree, named};
 use super::wait::ControlWatch;
 use crate::base::{EntityId, Error, Now, Result, text};
 
@@ -31,7 +34,7 @@ use crate::base::{EntityId, Error, Now, Result, text};
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The delay before the next attempt if poll itself fails.
 const POLL_FAILED_WAIT: Duration = Duration::from_millis(100);
-const LAST_STDERR_LINES: usize = 5;
+const LAST_LINES: usize = 5;
 
 /// Environment variables of every command.
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
@@ -65,6 +68,8 @@ pub struct RunOutcome {
     pub record: ExitRecord,
     /// Whether the exit record is on disk.
     pub written: Result<()>,
+    /// The processes of the run, if some may be left.
+    pub rest: Option<RunTree>,
 }
 
 /// One run of a job.
@@ -85,16 +90,34 @@ pub struct JobRun<'a> {
     pub now: &'a dyn Fn() -> Now,
 }
 
+/// A command that was started, or halted before that.
+struct RunAttempt {
+    ended: Ended,
+    /// Its processes, if it was started.
+    tree: Option<RunTree>,
+    /// Those that could not be ended.
+    left: Vec<Process>,
+}
+
 impl JobRun<'_> {
     /// Runs the command to its end. The caller holds the job's lock.
     pub fn run(&self, watch: &mut dyn Observer) -> RunOutcome {
         let started_at = (self.now)().timestamp();
         let slot = self.job.reserve_exit(self.run_id);
         let mut output = CapturedOutput::default();
+        let group = self.spec.control_group.then(|| RunGroup::make(self.run_id)).flatten();
         let attempt = match &slot {
-            Ok(_) => self.attempt(watch, &mut output),
+            Ok(_) => self.attempt(watch, group.clone(), &mut output),
             Err(e) => Err(e.clone()),
         };
+        let (attempt, tree, left) = match attempt {
+            Ok(RunAttempt { ended, tree, left }) => (Ok(ended), tree, left),
+            Err(e) => (Err(e), None, Vec::new()),
+        };
+        let tree = tree.filter(|tree| !tree.is_gone());
+        if let (Some(group), None) = (&group, &tree) {
+            group.remove();
+        }
         let short = |text: &str| text::cut(text, LINE_MAX_CHARS);
         let ended = match attempt {
             Ok(Ended::Halted { why }) => Ended::Halted { why: short(&why) },
@@ -110,20 +133,27 @@ impl JobRun<'_> {
             last_line,
             last5,
             log,
+            left: named(&left),
         };
         let written = slot.and_then(|slot| slot.write(&record));
-        if written.is_ok() {
+        if written.is_ok() && tree.is_none() {
             self.job.forget_running();
         }
-        RunOutcome { record, written }
+        RunOutcome { record, written, rest: tree }
     }
 
     /// Starts the command and waits for its end. An error means that it did not start.
-    fn attempt(&self, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Result<Ended> {
+    fn attempt(
+        &self,
+        watch: &mut dyn Observer,
+        group: Option<RunGroup>,
+        output: &mut CapturedOutput,
+    ) -> Result<RunAttempt> {
         let mut command = self.command()?;
         output.log = Some(JobLog::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
         let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
-        let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
+        let entrance = group.as_ref().and_then(RunGroup::entrance);
+        let birth = Birth::Command { alive: self.job.new_alive()?, entrance, gate: child_gate };
         birth::prepare(&mut command, birth).map_err(cannot_start)?;
         self.job.note_running()?;
         thread::scope(|scope| {
@@ -141,7 +171,7 @@ impl JobRun<'_> {
             let mut halted = None;
             let mut identity = Err(Error::system("cannot start the command", "the process ended before it was ready"));
             if let Some(pid) = gate.arrival() {
-                identity = Identity::of_process(pid, self.run_id.as_str())
+                identity = Identity::of_process(pid, self.run_id.as_str(), group.as_ref())
                     .and_then(|identity| self.job.put_identity(&identity).map(|()| identity));
                 halted = identity.as_ref().ok().and_then(|waiting| watch.at_gate(waiting));
                 halted = halted.or_else(|| identity.is_ok().then(|| self.halt_now(watch)).flatten());
@@ -154,12 +184,15 @@ impl JobRun<'_> {
             }
             let child = spawned.recv().map_err(cannot_start)?;
             if let Some(halt) = halted {
-                return Ok(Ended::Halted { why: halt.why });
+                return Ok(RunAttempt { ended: Ended::Halted { why: halt.why }, tree: None, left: Vec::new() });
             }
             match (child, identity) {
                 (Ok(child), Ok(identity)) => {
                     watch.started(&identity);
-                    Ok(self.follow(child, self.control.notice(), watch, output))
+                    let mut processes = RunProcesses::of_child(child, group);
+                    let ended = self.follow(&mut processes, self.control.notice(), watch, output);
+                    let (tree, left) = processes.into_rest();
+                    Ok(RunAttempt { ended, tree: Some(tree), left })
                 }
                 // Killed before it reached the gate.
                 (Ok(mut child), Err(e)) => {
@@ -225,8 +258,13 @@ impl JobRun<'_> {
     }
 
     /// Follows the command from its start to its end.
-    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Ended {
-        let mut processes = RunProcesses::of_child(child);
+    fn follow(
+        &self,
+        processes: &mut RunProcesses,
+        notice: &Notice,
+        watch: &mut dyn Observer,
+        output: &mut CapturedOutput,
+    ) -> Ended {
         let began = clock::now();
         let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
         let mut beats = Beats::new(self.spec, began);
@@ -284,7 +322,8 @@ struct CapturedOutput {
 
 impl Default for CapturedOutput {
     fn default() -> Self {
-        CapturedOutput { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
+        let lines = || LastLines::new(LAST_LINES);
+        CapturedOutput { log: None, stdout: lines(), stderr: lines(), bytes: 0 }
     }
 }
 
@@ -300,9 +339,11 @@ impl CapturedOutput {
         }
     }
 
+    /// The last line of standard output; the last lines of standard error, or of standard output if there are none.
     fn finish(self) -> (Option<String>, Vec<String>, LogSize) {
         let log = self.log.map(JobLog::finish).unwrap_or_default();
-        (self.stdout.finish().pop(), self.stderr.finish(), log)
+        let (stdout, stderr) = (self.stdout.finish(), self.stderr.finish());
+        (stdout.last().cloned(), if stderr.is_empty() { stdout } else { stderr }, log)
     }
 }
 

@@ -89,6 +89,11 @@ pub enum RunEnvironment {
     Only(Vec<(OsString, OsString)>),
 }
 
+/// Specs of earlier versions do not say it.
+fn yes() -> bool {
+    true
+}
+
 /// How to run a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
@@ -113,6 +118,9 @@ pub struct Spec {
     /// secrets, and this is a file.
     #[serde(default)]
     pub kept_env: Vec<(RawText, RawText)>,
+    /// Whether its processes get a control group, where one can be made.
+    #[serde(default = "yes")]
+    pub control_group: bool,
     /// The number of the lock's file, which a copy of the vault does not have: a copy runs nothing.
     #[serde(default)]
     pub lock_inode: Option<u64>,
@@ -136,6 +144,7 @@ mod tests {
             beat: Beat::Output,
             extra: serde_json::from_str(r#"{"retries":2}"#).unwrap(),
             kept_env: vec![("PATH".into(), "/bin".into())],
+            control_group: false,
             lock_inode: Some(7),
         };
         assert_eq!(seal::open::<Spec>(&seal::seal(&spec)).unwrap(), spec);

@@ -70,6 +70,7 @@ impl Fixture {
             beat: Beat::Timer,
             extra: Default::default(),
             kept_env: Vec::new(),
+            control_group: false,
             lock_inode: None,
         };
         let command = RunCommand {
@@ -249,6 +250,7 @@ fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
         last_line: Some("r1-x".to_owned()),
         last5: ["e3", "e4", "e5", "e6", "e7"].map(str::to_owned).to_vec(),
         log: LogSize { bytes: 29, cut: 0, problem: None },
+        left: Vec::new(),
     };
     assert_eq!(record, expected);
     let mut lines: Vec<String> = String::from_utf8(fixture.log()).unwrap().lines().map(str::to_owned).collect();
@@ -464,7 +466,7 @@ fn a_job_without_a_run_is_judged_by_its_lock_and_its_boot() {
     let held = fixture.job.take_lock(Duration::ZERO).unwrap();
     assert_eq!(fixture.probe(), JobLiveness::Supervised);
     let alive = fixture.job.new_alive().unwrap();
-    let mut identity = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
+    let mut identity = Identity::of_process(rustix::process::getpid(), "r1", None).unwrap();
     fixture.job.put_identity(&identity).unwrap();
     drop(held);
     fixture.wait();
@@ -512,7 +514,7 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     let mut left: Vec<_> =
         fs::read_dir(fixture.vault().join("Jobs/t1")).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["alive", "control", "exit-r1.json", "identity.json", "lock", "spec.json"]);
+    assert_eq!(left, ["alive", "control", "exit-r1.json", "identity.json", "lock", "spec.json", "taken"]);
 }
 
 #[test]
@@ -548,9 +550,9 @@ fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
     fixture.wait();
     let identity = fixture.job.identity().unwrap().unwrap();
     assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
-    assert_eq!(kill_orphan(&fixture.job, &id("r2"), LONG).unwrap(), 0);
+    kill_orphan(&fixture.job, &id("r2"), LONG).unwrap();
     assert!(identity.lives().unwrap());
-    assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), 1);
+    assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), [""; 0]);
     assert!(!identity.lives().unwrap());
     assert_eq!(fixture.probe(), JobLiveness::Lost);
 }

@@ -1,10 +1,12 @@
 //! Waiting for jobs to end: one thread per job, blocked in flock, and one poll for all of them, for signals and for the
 //! timeout. There is no busy waiting.
 
+use std::fs::File;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use super::clock;
 use super::files::JobDir;
@@ -42,7 +44,12 @@ pub struct ControlWatch {
 
 impl ControlWatch {
     pub fn of_job(job: &JobDir) -> ControlWatch {
-        ControlWatch { notice: Notice::watching(job.control_paths()) }
+        ControlWatch::of_paths(job.control_paths())
+    }
+
+    /// Watches these files, which need not exist.
+    pub fn of_paths(paths: impl Into<Vec<PathBuf>>) -> ControlWatch {
+        ControlWatch { notice: Notice::watching(paths) }
     }
 
     pub(super) fn notice(&self) -> &Notice {
@@ -62,10 +69,21 @@ impl ControlWatch {
 
 /// Waits until jobs are no longer supervised. `probe` tells how they ended.
 pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signals) -> Result<Waited> {
+    let locks = jobs.iter().map(|job| job.lock_file()).collect::<Result<Vec<_>>>()?;
+    wait_for_locks(locks, need, max, signals)
+}
+
+/// Waits until no supervisor looks after processes that these jobs left behind. Returns whether that is so.
+pub fn wait_for_rest(jobs: &[&JobDir], max: Duration) -> Result<bool> {
+    let locks = jobs.iter().map(|job| job.left_file()).collect::<Result<Vec<_>>>()?;
+    Ok(wait_for_locks(locks, Need::All, max, &Signals::none()?)? == Waited::Ended)
+}
+
+fn wait_for_locks(locks: Vec<Option<File>>, need: Need, max: Duration, signals: &Signals) -> Result<Waited> {
     let until = clock::after(clock::now(), max);
+    let count = locks.len();
     let mut waiters = Vec::new();
-    for job in jobs {
-        let Some(lock) = job.lock_file()? else { continue };
+    for lock in locks.into_iter().flatten() {
         match lock::try_acquire(&lock, LockMode::Shared).map_err(|e| Error::system("cannot check a job's lock", e))? {
             true => drop(lock),
             false => waiters.push(Waiter::start(lock, LockMode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
@@ -73,7 +91,7 @@ pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signa
     }
     loop {
         let enough = match need {
-            Need::Any => waiters.len() < jobs.len() || jobs.is_empty(),
+            Need::Any => waiters.len() < count || count == 0,
             Need::All => waiters.is_empty(),
         };
         if enough {

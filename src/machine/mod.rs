@@ -123,16 +123,28 @@ const TASK: &[Transition] = &[
     (Absent, TaskProposed, Proposed),
     (Proposed, TaskReady, Ready),
     (Proposed, TaskAborted, Aborted),
+    (Proposed, TaskEdited, Proposed),
+    (Proposed, TaskNoted, Proposed),
     (Ready, TaskAssigned, Assigned),
     (Ready, TaskAborted, Aborted),
+    (Ready, TaskBlocked, Proposed),
+    (Ready, TaskEdited, Ready),
+    (Ready, TaskNoted, Ready),
     (Assigned, RunStarted, Running),
     (Assigned, ClaimRenewed, Assigned),
     (Assigned, ClaimExpired, Ready),
     (Assigned, TaskAborted, Aborted),
+    (Assigned, TaskAssigned, Assigned),
+    (Assigned, TaskEdited, Assigned),
+    (Assigned, TaskNoted, Assigned),
     (Running, TaskSucceeded, Succeeded),
     (Running, TaskFailed, Failed),
     (Running, TaskAborted, Aborted),
     (Running, CommandChanged, Proposed),
+    (Running, TaskAssigned, Assigned),
+    (Running, TaskEdited, Running),
+    (Running, TaskNoted, Running),
+    (Running, StepMarked, Running),
     (Failed, TaskRetrying, Retrying),
     (Failed, TaskAborted, Aborted),
     (Retrying, TaskAssigned, Assigned),
@@ -166,6 +178,7 @@ const AGENT: &[Transition] = &[
     (Absent, AgentStarted, Active),
     (Active, ActivityLogged, Active),
     (Active, CheckpointRecorded, Active),
+    (Active, AgentWaited, Active),
     (Active, DeepWorkStarted, Active),
     (Active, DeepWorkExtended, Active),
     (Active, DeepWorkCompleted, Active),
@@ -186,6 +199,10 @@ const MISSION: &[Transition] = &[
     (Absent, MissionStarted, Running),
     (Running, MissionChanged, Running),
     (Running, MissionRoundBegun, Running),
+    (Running, MissionRoundsAdded, Running),
+    (Failed, MissionRoundsAdded, Running),
+    (Running, MissionPlanned, Running),
+    (Running, MissionFailureReported, Running),
     (Running, MissionPassed, Passed),
     (Running, MissionFailed, Failed),
 ];
@@ -226,6 +243,8 @@ const BRANCH: &[Transition] = &[
     (Suspended, ThreadOpened, Active),
     (Active, ThreadCompleted, Suspended),
     (Active, ThreadAborted, Suspended),
+    (Suspended, ThreadSummarized, Suspended),
+    (Active, ThreadSummarized, Active),
     (Suspended, BranchCompleted, Completed),
     (Active, NoteRecorded, Active),
     (Suspended, NoteRecorded, Suspended),
@@ -240,7 +259,11 @@ const THREAD: &[Transition] = &[
     (Active, NoteRecorded, Active),
     (Active, ThreadCompleted, Completed),
     (Active, ThreadAborted, Aborted),
+    (Aborted, ThreadSummarized, Completed),
 ];
+
+/// A page of knowledge is revised in place.
+const KNOWLEDGE: &[Transition] = &[(Absent, KnowledgeRecorded, Recorded), (Recorded, KnowledgeRecorded, Recorded)];
 
 const MESSAGE: &[Transition] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
 
@@ -272,6 +295,7 @@ pub const fn table(entity: EntityType) -> &'static [Transition] {
         EntityType::Branch => BRANCH,
         EntityType::Thread => THREAD,
         EntityType::Message => MESSAGE,
+        EntityType::Knowledge => KNOWLEDGE,
         EntityType::Escalation => ESCALATION,
     }
 }
@@ -310,16 +334,17 @@ mod tests {
             EntityType::Constraint => &[Removed],
             EntityType::Agent => &[],
             EntityType::DeepWork => &[Completed, Expired],
-            EntityType::Mission => &[Passed, Failed],
+            EntityType::Mission => &[Passed],
             EntityType::Debate => &[Converged, Exhausted, Closed],
             EntityType::Review => &[Recorded],
             EntityType::Document => &[],
             EntityType::Project => &[Archived],
             EntityType::Session => &[Ended, Expired],
             EntityType::Branch => &[Completed],
-            EntityType::Thread => &[Completed, Aborted],
+            EntityType::Thread => &[Completed],
             EntityType::Message => &[Read],
             EntityType::Escalation => &[Closed],
+            EntityType::Knowledge => &[],
         }
     }
 

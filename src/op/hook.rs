@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Context;
 use crate::base::{Actor, Error, ErrorKind, Reason, Result, Subject, text};
 use crate::event::Kind;
-use crate::job::{self, Program};
+use crate::job::{self, Interruption, Program};
 use crate::op::kernel::{Transaction, with_view};
 use crate::policy::component;
 use crate::policy::settings::Setting;
@@ -72,7 +72,7 @@ pub const TABLE: &[HookRow] = &[
     },
     HookRow {
         hooks: &[Setting::JobsOnFinish],
-        when: "once, after the last run of a job",
+        when: "once, after the last run of a job, or when a job is found lost",
         keys: &["TASK_ID", "STATUS", "SUM", "LOGREF"],
         variables: &["HF_TASK_ID", "HF_STATUS", "HF_EXIT_CODE", "HF_LOG"],
     },
@@ -87,8 +87,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ("HIVE", "the name of the hive, hive.name"),
     ("SUBJECT", "what it is about, as TYPE:ID"),
     ("REF", "its short reference, such as T-0001; SUBJECT if it has none"),
-    ("STATUS", "the state of the subject when the report was made; of the system (watchdog); DONE or FAIL (jobs)"),
-    ("SUM", "what happened, in one sentence"),
+    (
+        "STATUS",
+        "the state of the subject when the report was made; of the system (watchdog); DONE, FAIL or LOST (jobs)",
+    ),
+    ("SUM", "what happened, in one sentence; of a job that failed, it begins with the exit code or signal"),
     ("WHEN", "when it happened"),
     ("DO", "the command that shows what to do about it"),
     ("AGENT", "the name of the agent"),
@@ -197,7 +200,7 @@ fn start(vault: &Vault, input: HookInput<'_>, line: &str, max: Duration) -> Resu
     let mut variables = vec![("HF_HOOK", input.hook.as_str().to_owned()), ("HF_VAULT", vault_path)];
     variables.extend_from_slice(input.variables);
     let program = Program::shell(line, input.hook.as_str()).current_dir(vault.path()).envs(&variables);
-    run_program("the hook", program, input.report, max).map(drop)
+    run_program("the hook", program, input.report, max, None).map(drop)
 }
 
 /// Whether a hook failed when it was run last.
@@ -226,17 +229,31 @@ fn record_edge(ctx: &Context, vault: &Vault, input: HookInput<'_>, reason: Optio
     tx.commit(asked.id).map(drop)
 }
 
-/// Runs a program of the settings and returns what it printed. A failure is an error with the last line of its standard
-/// error.
-pub(super) fn run_program(who: &str, program: Program, input: &str, max: Duration) -> Result<Vec<u8>> {
-    let answer = job::ask(program, input.as_bytes(), max).map_err(|error| error.at(who))?;
+/// Runs a program of the settings and returns what it printed. A failure is an error with the last line that it printed:
+/// on standard error, or on standard output if standard error has none.
+pub(super) fn run_program(
+    who: &str,
+    program: Program,
+    input: &str,
+    max: Duration,
+    interruption: Option<&Interruption<'_>>,
+) -> Result<Vec<u8>> {
+    let answer = job::ask_unless(program, input.as_bytes(), max, interruption).map_err(|error| match error.kind {
+        ErrorKind::Refused(_) => error,
+        _ => error.at(who),
+    })?;
     match answer.code {
         Some(0) => Ok(answer.stdout),
         code => {
             let how = code.map_or("was killed".to_owned(), |code| format!("exited with {code}"));
-            let stderr = String::from_utf8_lossy(&answer.stderr);
-            let message = text::cut(stderr.lines().last().unwrap_or_default(), MESSAGE_MAX_CHARS);
-            Err(Error::system(format!("{who} {how}"), message))
+            let last_line = |printed: &[u8]| {
+                let printed = String::from_utf8_lossy(printed);
+                let line = printed.lines().rev().find(|line| !line.trim().is_empty())?;
+                Some(text::cut(line.trim(), MESSAGE_MAX_CHARS))
+            };
+            let message = last_line(&answer.stderr).or_else(|| last_line(&answer.stdout));
+            let message = message.map_or_else(String::new, |message| format!(": {message}"));
+            Err(Error::new(ErrorKind::System, format!("{who} {how}{message}")))
         }
     }
 }

@@ -52,6 +52,7 @@ use crate::state::State;
 use crate::vault::{Notices, Trust};
 use kernel::FindFollowUp;
 
+pub use crate::policy::branch::Displacement;
 pub use crate::policy::standing::{Obstacle, Standing};
 pub use append::{
     AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,
@@ -63,13 +64,13 @@ pub use bound::{BoundLine, BoundState};
 pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
 pub use init::{InitOutcome, InitRequest, init};
 pub use kernel::{
-    Caller, Context, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell, Signing, SupervisorProgram,
-    check_actor,
+    Caller, CallersSituation, Context, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell, Signing,
+    SupervisorProgram, check_actor,
 };
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, LogSource, PageStart, follow, log};
 pub use notify::{NotifyRequest, notify};
-pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
+pub use project::{ListEntry, ListFilter, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{
     AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_INSTALL, WATCHDOG_LOOP, metrics,
@@ -116,6 +117,7 @@ impl Context {
             lock_timeout: Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
             caller,
             project: None,
+            creates_project: false,
             session: None,
             now: (host.clock)(),
             cancel: Cancel::never(),
@@ -127,25 +129,25 @@ impl Context {
     }
 }
 
-/// What stands in the way of the caller's work. An operation that opened the vault has found out already.
-pub fn standing(ctx: &Context) -> Result<Option<Standing>> {
-    if let Some(standing) = ctx.standing.get() {
-        return Ok(standing);
+/// What every reply tells the caller about its situation. An operation that opened the vault has found out already.
+pub fn callers_situation(ctx: &Context) -> Result<CallersSituation> {
+    if let Some(situation) = ctx.standing.get() {
+        return Ok(situation);
     }
     let vault = ctx.open()?;
     // A long log without an index is not read for this alone.
     if !vault.has_index() && vault.snapshot()?.count > STANDING_READ_MAX_EVENTS {
-        return Ok(None);
+        return Ok(CallersSituation::default());
     }
     kernel::Transaction::read_only(ctx, &vault)?;
-    Ok(ctx.standing.get().flatten())
+    Ok(ctx.standing.get().unwrap_or_default())
 }
 
 /// How many events are folded only to find out what stands in the way.
 const STANDING_READ_MAX_EVENTS: u64 = 10_000;
 
 /// The functions that find follow-ups of a commit.
-const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake, notify::start];
+const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake, notify::start, mission::refresh_file];
 
 /// Short references by subject.
 pub type References = BTreeMap<String, String>;

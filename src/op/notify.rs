@@ -1,4 +1,5 @@
-//! Notifications: hooks that are run for decisions, escalations and ends, once for each event.
+//! Notifications: hooks that are run for decisions, escalations and ends, once for each event. The hook of a finished
+//! job is run by its supervisor, and is notified here of jobs that had none when their end was recorded.
 //!
 //! ```text
 //! commit ── an event of interest? ── a detached process ─┐
@@ -19,6 +20,7 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 
 use super::hook::{self, HookInput, HookRun};
+use super::job::JobReport;
 use super::{Caller, Context, Shell};
 use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Timestamp, Ulid, limits, text};
 use crate::event::kind::SideEffect;
@@ -62,10 +64,16 @@ const TABLE: &[Interest] = &[
     interest(Setting::OnDone, Kind::RequirementVerified, "was verified"),
     interest(Setting::OnDone, Kind::RequirementRejected, "was rejected"),
     interest(Setting::OnDone, Kind::RequirementSuperseded, "was superseded"),
+    interest(Setting::JobsOnFinish, Kind::TaskSucceeded, "succeeded"),
+    interest(Setting::JobsOnFinish, Kind::TaskAborted, "was aborted"),
 ];
 
 /// The hooks in the table.
-const HOOKS: &[Setting] = &[Setting::OnDecision, Setting::OnEscalation, Setting::OnGivingUp, Setting::OnDone];
+const HOOKS: &[Setting] =
+    &[Setting::OnDecision, Setting::OnEscalation, Setting::OnGivingUp, Setting::OnDone, Setting::JobsOnFinish];
+
+/// The components that record the end of a job without a supervisor.
+const RECORD_LOST_JOBS: &[&str] = &[component::JOBS, WATCHDOG];
 
 /// Why an event is of interest to a hook, as far as the event alone decides that; none if it is not.
 fn interest_in(hook: Setting, event: &Event) -> Option<&'static Interest> {
@@ -76,6 +84,35 @@ fn interest_in(hook: Setting, event: &Event) -> Option<&'static Interest> {
     (hook != Setting::OnGivingUp || by_watchdog()).then_some(row)
 }
 
+/// Whether an event is of interest to a hook, given its batch.
+fn is_of_interest(hook: Setting, event: &Event, batch: &[Event]) -> bool {
+    interest_in(hook, event).is_some()
+        && match hook {
+            Setting::JobsOnFinish => is_end_without_supervisor(event, batch),
+            _ => !is_answered_at_once(event, batch),
+        }
+}
+
+/// Whether an event ends a task because a component of the toolkit found that the run of its job is over. The
+/// supervisor, which runs the hook otherwise, records ends under the name of the actor that fired the job.
+fn is_end_without_supervisor(event: &Event, batch: &[Event]) -> bool {
+    let is_found = |event: &Event| RECORD_LOST_JOBS.iter().any(|name| event.actor == Actor::core(name).to_string());
+    // The task itself and its run; another task that ends in the same batch only depends on this one.
+    let is_same = |other: &Event| {
+        let is_run = Subject::parse(&other.subject).is_ok_and(|subject| subject.entity == EntityType::Run);
+        other.subject == event.subject || is_run
+    };
+    let mut at = event;
+    while !is_found(at) {
+        let cause = batch.iter().rfind(|other| other.id < at.id && at.parents.contains(&other.id));
+        match cause.filter(|cause| is_same(cause)) {
+            Some(cause) => at = cause,
+            None => return false,
+        }
+    }
+    true
+}
+
 fn is_set(settings: &Settings, hook: Setting) -> bool {
     !settings.text(hook).trim().is_empty()
 }
@@ -83,7 +120,7 @@ fn is_set(settings: &Settings, hook: Setting) -> bool {
 /// Notifies hooks of the events of a commit, in processes of their own. Without a program for that, a tick does it.
 pub(super) fn start(committing: &Committing<'_>) -> Option<FollowUp> {
     let Committing { config, events, host, .. } = *committing;
-    let is_concerned = |hook: &Setting| events.iter().any(|event| interest_in(*hook, event).is_some());
+    let is_concerned = |hook: &Setting| events.iter().any(|event| is_of_interest(*hook, event, events));
     let hooks: Vec<Setting> =
         HOOKS.iter().copied().filter(|hook| is_concerned(hook) && is_set(config, *hook)).collect();
     if hooks.is_empty() {
@@ -170,7 +207,7 @@ enum Sent {
 fn send(ctx: &Context, vault: &Vault, hook: Setting, outbox: &Outbox) -> Result<Sent> {
     loop {
         // The state is dropped before the hook runs: it has the index open, and others may wait for the index.
-        let (notification, mut cursor) = {
+        let (notification, id, mut cursor) = {
             let (log, state) = vault.view()?;
             let before = outbox.cursor()?;
             let Some(head) = log.head() else { return Ok(Sent::NotAll) };
@@ -184,17 +221,20 @@ fn send(ctx: &Context, vault: &Vault, hook: Setting, outbox: &Outbox) -> Result<
                 return Ok(Sent::All(head.id));
             };
             let hive = vault.config_with(&state).text(Setting::HiveName);
-            (Notification::new(&state, hook, &event, &hive), start)
+            let notification = match hook {
+                Setting::JobsOnFinish => Notification::of_job(vault, &state, &event),
+                _ => Some(Notification::new(&state, hook, &event, &hive)),
+            };
+            (notification, event.id, start)
         };
         if is_waiting(&cursor, (ctx.host.clock)().timestamp()) {
             return Ok(Sent::NotAll);
         }
-        match hook::run(ctx, vault, notification.input(hook)) {
-            HookRun::Worked => outbox.put(&Cursor::at(notification.id))?,
+        let ran = notification.map_or(HookRun::Worked, |notification| hook::run(ctx, vault, notification.input(hook)));
+        match ran {
+            HookRun::Worked => outbox.put(&Cursor::at(id))?,
             HookRun::NotRun => return Ok(Sent::NotAll),
-            HookRun::Failed if cursor.attempts + 1 >= limits::HOOK_ATTEMPTS_MAX_COUNT => {
-                outbox.put(&Cursor::at(notification.id))?
-            }
+            HookRun::Failed if cursor.attempts + 1 >= limits::HOOK_ATTEMPTS_MAX_COUNT => outbox.put(&Cursor::at(id))?,
             HookRun::Failed => {
                 cursor.attempts += 1;
                 cursor.tried_at = (ctx.host.clock)().timestamp();
@@ -255,9 +295,12 @@ fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<NextEvent> {
         }
         is_on = sets(hook, &event).unwrap_or(is_on);
         (found.through, found.read) = (event.id, found.read + 1);
-        if is_on && interest_in(hook, &event).is_some() && !is_answered_at_once(log, &event)? {
-            found.event = Some(event);
-            return Ok(ControlFlow::Break(()));
+        if is_on && interest_in(hook, &event).is_some() {
+            let batch = log.batch_of(event.id)?.map(|(batch, _)| batch).unwrap_or_default();
+            if is_of_interest(hook, &event, &batch) {
+                found.event = Some(event);
+                return Ok(ControlFlow::Break(()));
+            }
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -265,18 +308,14 @@ fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<NextEvent> {
 }
 
 /// Whether a decision that timed out was rejected for that, so that nobody has to answer it any more.
-fn is_answered_at_once(log: &dyn Log, event: &Event) -> Result<bool> {
-    if event.event_type.known() != Some(Kind::ApprovalTimedOut) {
-        return Ok(false);
-    }
+fn is_answered_at_once(event: &Event, batch: &[Event]) -> bool {
     let rejects =
         |other: &Event| other.event_type.known() == Some(Kind::DecisionRejected) && other.subject == event.subject;
-    Ok(log.batch_of(event.id)?.is_some_and(|(batch, _)| batch.iter().any(rejects)))
+    event.event_type.known() == Some(Kind::ApprovalTimedOut) && batch.iter().any(rejects)
 }
 
 /// What a hook gets for one event.
 struct Notification {
-    id: Ulid,
     subject: String,
     report: String,
     variables: Vec<(&'static str, String)>,
@@ -322,7 +361,14 @@ impl Notification {
             variables.push(("HF_CALL", GIVING_UP.to_owned()));
         }
         let report = lines.iter().map(|(key, value)| format!("{key}:{}\n", text::escape(value))).collect();
-        Notification { id: event.id, subject: event.subject.clone(), report, variables }
+        Notification { subject: event.subject.clone(), report, variables }
+    }
+
+    /// The same report that a supervisor makes of its job; none for a task that is no job.
+    fn of_job(vault: &Vault, state: &State, event: &Event) -> Option<Notification> {
+        let task = state.entity(&Subject::parse(&event.subject).ok()?).filter(|task| task.is_job())?;
+        let JobReport { text, variables } = super::job::report_of_ended(vault, state, &task);
+        Some(Notification { subject: event.subject.clone(), report: text, variables })
     }
 
     fn input(&self, hook: Setting) -> HookInput<'_> {

@@ -14,7 +14,7 @@ use crate::op::kernel::{Mode, Transaction, View, is_stopped, with_view};
 use crate::policy::code::Code;
 use crate::policy::settings::Setting;
 use crate::policy::statement::Act;
-use crate::policy::{Request, project, rules};
+use crate::policy::{Request, Standing, project, rules};
 use crate::state::State;
 use crate::vault::Vault;
 
@@ -34,6 +34,8 @@ pub struct RestOutcome {
     /// None after only a wait.
     pub recorded: Option<Recorded>,
     pub project: PauseProgress,
+    /// Whether the wait was over before the project was drained.
+    pub gave_up: bool,
 }
 
 /// How far a project is drained.
@@ -132,7 +134,7 @@ fn change(ctx: &Context, what: &str, request: Request) -> Result<PauseOutcome> {
 /// Refuses an unknown project: it is more likely a typo than a new project.
 fn check_known(state: &State, project: &Subject) -> Result<()> {
     match state.phase_of(project) == Phase::Absent && project.id() != project::MAIN {
-        true => Err(Error::not_found(format!("project '{}' not found", project.id()))),
+        true => Err(project::unknown(state, project)),
         false => Ok(()),
     }
 }
@@ -169,7 +171,8 @@ pub fn rest(ctx: &Context, request: RestRequest) -> Result<RestOutcome> {
         (Some(project), None) => project,
         (_, max) => wait_until_drained(ctx, WaitUntilDrainedRequest { max: max.unwrap_or_default() })?,
     };
-    Ok(RestOutcome { recorded, project })
+    let gave_up = request.wait.is_some() && project.phase == Phase::Paused && !project.left.is_empty();
+    Ok(RestOutcome { recorded, project, gave_up })
 }
 
 /// A wait for the context's project.
@@ -220,6 +223,8 @@ fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
 pub struct ProjectView {
     pub name: String,
     pub phase: Phase,
+    /// Since when it has been paused or archived, by whom and why.
+    pub standing: Option<Standing>,
     pub sessions: usize,
     /// Tasks in progress.
     pub running: usize,
@@ -246,6 +251,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
         ProjectView {
             name: subject.id().to_owned(),
             phase: project::phase(state, &subject),
+            standing: Standing::of_project_alone(state, &subject),
             sessions: project::sessions(state, &subject).len(),
             running: count(&in_progress),
             open: count(&in_progress) + count(&waiting),

@@ -1,18 +1,23 @@
 //! hf-review: reviewers reply in turn until they agree.
+//!
+//! Invariant: no reviewer is run while everything is stopped or the project is paused, and a stop ends the one that runs
+//! (`j2_no_reviewer_is_run_under_a_stop_or_in_a_paused_project`).
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Context, Recorded, hook, random_ulid};
-use crate::base::{EntityType, Error, ErrorKind, Result, Subject, text};
+use crate::base::{EntityType, Error, Result, Subject, text};
 use crate::event::Kind;
-use crate::job::Program;
+use crate::job::{ControlWatch, Interruption, Program};
 use crate::machine::Phase;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{Transaction, is_stopped, with_view};
+use crate::op::mission::settle_file;
+use crate::policy::review::{OpenFail, OpenReason};
 use crate::policy::settings::Setting;
-use crate::policy::{Request, mission, review};
+use crate::policy::{Request, mission, project, review, rules};
 use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Log, Vault, review_path};
@@ -25,6 +30,8 @@ pub struct DebateView {
     /// The reviewer whose turn it is; none if the debate has ended.
     pub turn: Option<String>,
     pub newest: Option<Entity>,
+    /// The FAILs that are open, oldest first.
+    pub open_fails: Vec<OpenFail>,
     /// The status of the newest mission, if there is one.
     pub m1_status: Option<&'static str>,
 }
@@ -38,9 +45,29 @@ impl DebateView {
         self.debate.as_ref().is_some_and(|debate| debate.phase == phase)
     }
 
-    /// The FAIL lines of the newest review.
-    pub fn fails(&self) -> Vec<String> {
-        self.newest.as_ref().map(fails_of).unwrap_or_default()
+    /// The open FAILs of the newest review.
+    pub fn fails(&self) -> impl Iterator<Item = &OpenFail> {
+        self.open_fails.iter().filter(|fail| fail.why == OpenReason::Raised)
+    }
+
+    /// The FAILs of earlier reviews that are still open.
+    pub fn still_open(&self) -> impl Iterator<Item = &OpenFail> {
+        self.open_fails.iter().filter(|fail| fail.why != OpenReason::Raised)
+    }
+
+    /// Whether the newest review is about this document.
+    fn is_about(&self, document: &str) -> bool {
+        self.newest.as_ref().and_then(|review| review.as_review().document_sha256()) == Some(document)
+    }
+
+    /// Whether the reviewers agree on this document.
+    fn has_converged_on(&self, document: &str) -> bool {
+        self.is(Phase::Converged) && self.is_about(document)
+    }
+
+    /// Whether something in this document has to be fixed before anybody is asked about it again.
+    fn must_fix(&self, document: &str) -> bool {
+        self.is(Phase::Open) && !self.open_fails.is_empty() && self.is_about(document)
     }
 }
 
@@ -83,8 +110,9 @@ fn debate_view(state: &State, config: &Config) -> DebateView {
         None => first(),
     };
     let newest = debate.as_ref().and_then(|debate| review::newest(state, debate));
+    let open_fails = debate.as_ref().map(|debate| review::open_fails(state, debate)).unwrap_or_default();
     let m1_status = newest_mission.map(|mission| mission::MissionFile::of_mission(state, &mission).status);
-    DebateView { debate, turn, newest, m1_status }
+    DebateView { debate, turn, newest, open_fails, m1_status }
 }
 
 /// A spec to review.
@@ -100,9 +128,11 @@ pub struct PromptRequest {
 #[derive(Debug)]
 pub struct PromptOutcome {
     pub prompt: String,
+    /// The SHA-256 of the spec.
+    pub document_sha256: String,
 }
 
-/// Returns the prompt for a reviewer: the spec, and the FAIL lines of the previous review.
+/// Returns the prompt for a reviewer: the spec, and the FAIL lines that are open.
 pub fn prompt(ctx: &Context, request: PromptRequest) -> Result<PromptOutcome> {
     prompt_for(ctx, &request.spec, request.reviewer.as_deref())
 }
@@ -118,8 +148,8 @@ fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<Promp
         if view.is(Phase::Exhausted) {
             return Err(review::out_of_rounds());
         }
-        let fails = if view.is(Phase::Open) { view.fails() } else { Vec::new() };
-        Ok(PromptOutcome { prompt: review::prompt(spec, &fails) })
+        let fails = view.open_fails.iter().filter(|_| view.is(Phase::Open)).map(|fail| fail.line.as_str());
+        Ok(PromptOutcome { prompt: review::prompt(spec, fails), document_sha256: review::document_hash(spec) })
     })
 }
 
@@ -146,6 +176,10 @@ pub struct RecordReviewRequest {
     pub reviewer: String,
     /// The reply: PASS: and FAIL: lines.
     pub reply: String,
+    /// The SHA-256 of the document that it is about. Without it, the document counts as unchanged, and no FAIL is closed.
+    pub document_sha256: Option<String>,
+    /// The path of the document, or its reference. Kept if it can be part of a command as it is.
+    pub document: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
@@ -167,14 +201,20 @@ pub struct ReviewOutcome {
 
 /// Records a review.
 pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutcome> {
-    let RecordReviewRequest { reviewer, reply, key } = request;
+    let RecordReviewRequest { reviewer, reply, document_sha256, document, key } = request;
     let (reviewer, reply) = (reviewer.as_str(), reply.trim());
     let parsed = review::parse(reply)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     check_known(tx.state(), &tx.config, reviewer)?;
-    let mut asked =
-        Request { key, ..ctx.request(Kind::ReviewRecorded, None, review_payload(reviewer, reply, &parsed.fails)) };
+    let payload = json!({
+        "reviewer": reviewer,
+        "text": reply,
+        "fails": parsed.fails,
+        review::DOCUMENT: document_sha256,
+        review::DOCUMENT_NAME: document.and_then(|document| known_name(&vault, &document)),
+    });
+    let mut asked = Request { key, ..ctx.request(Kind::ReviewRecorded, None, payload) };
     let (mut recorded, view) = match first_recording(&tx, &mut asked)? {
         Some(first) => (first, debate_view(tx.state(), &tx.config)),
         None => {
@@ -192,11 +232,19 @@ pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutco
         recorded.warnings.push(format!("the review is recorded, but its file could not be written: {error}"));
         review_path(&id)
     });
-    Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view, ran: false })
+    if document_sha256.is_none() && !view.open_fails.is_empty() {
+        recorded.warnings.push("without --spec the document counts as unchanged, so no FAIL is closed".to_owned());
+    }
+    let (passes, fails) = (parsed.passes.len(), parsed.fails);
+    Ok(ReviewOutcome { recorded, review: id, file, passes, fails, view, ran: false })
 }
 
-fn review_payload(reviewer: &str, reply: &str, fails: &[String]) -> Value {
-    json!({"reviewer": reviewer, "text": reply, "fails": fails})
+/// The name of a document for a session that knows nothing else: relative to the folder of the vault if it is in there.
+fn known_name(vault: &Vault, document: &str) -> Option<String> {
+    let folder = std::path::absolute(vault.path()).ok()?;
+    let within = Path::new(document).strip_prefix(folder.parent()?);
+    let name = within.map_or(document, |within| within.to_str().unwrap_or(document));
+    review::is_document_name(name).then(|| name.to_owned())
 }
 
 /// The first recording, if the key is recorded already, in whichever debate.
@@ -228,13 +276,16 @@ fn open_new_debate(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, 
     Ok((Subject::parse(&subject)?, asked))
 }
 
-/// Opens a new debate, as an operator may after one that used up its rounds.
+/// Opens a new debate, as an operator may after one that used up its rounds, or instead of an open one that has replies.
 pub fn reopen(ctx: &Context) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     if let Some(open) = review::open(tx.state()) {
-        let unchanged = crate::op::kernel::Added { id: open.last_event, already: true };
-        return tx.finish(&[unchanged]);
+        if ctx.caller.actor.is_autonomous() || open.as_debate().round() == 0 {
+            let unchanged = crate::op::kernel::Added { id: open.last_event, already: true };
+            return tx.finish(&[unchanged]);
+        }
+        tx.ask(ctx.request(Kind::DebateClosed, Some(&open.subject.to_string()), json!({})))?;
     }
     let (_, asked) = open_new_debate(ctx, &mut tx)?;
     tx.finish(&[asked])
@@ -278,47 +329,134 @@ pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
 pub struct RunReviewRequest {
     /// The text of the spec.
     pub spec: String,
+    /// Its path, or its reference.
+    pub document: Option<String>,
 }
 
-/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls
-/// `on_reviewer` with the name of each reviewer.
-pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
+/// What became of a run.
+#[derive(Debug)]
+pub enum RunReviewOutcome {
+    /// The last review of the run.
+    Reviewed(Box<ReviewOutcome>),
+    /// The reviewers have agreed on this document before; nobody was asked.
+    Converged(Box<DebateView>),
+    /// The document is the one in which the FAILs were found; nobody was asked.
+    Unchanged(Box<DebateView>),
+}
+
+/// Asks the reviewers in turn until a FAIL is open, they agree, or all rounds are used up. Calls `on_reviewer` with the
+/// name of each reviewer. Nobody is asked about a document with an open FAIL, so a call after one that was killed uses up
+/// no round.
+pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut(&str)) -> Result<RunReviewOutcome> {
     let vault = ctx.open()?;
+    let document = review::document_hash(&request.spec);
+    settle_file(ctx, &vault);
     loop {
+        check_may_ask(ctx, &vault)?;
         let config = vault.config();
         let view = with_view(&vault, |_, state| Ok(debate_view(state, &config)))?;
-        let reviewer = match view.turn {
+        if view.has_converged_on(&document) {
+            return Ok(RunReviewOutcome::Converged(Box::new(view)));
+        }
+        if view.must_fix(&document) {
+            return Ok(RunReviewOutcome::Unchanged(Box::new(view)));
+        }
+        if let Some(debate) = view.debate.as_ref().filter(|debate| debate.phase == Phase::Open) {
+            let name = request.document.as_deref().and_then(|name| known_name(&vault, name));
+            with_view(&vault, |_, state| review::check_document(state, debate, Some(&document), name.as_deref()))?;
+        }
+        let reviewer = match view.turn.clone() {
             Some(reviewer) => reviewer,
             None if view.is(Phase::Exhausted) => return Err(review::out_of_rounds()),
-            // The reviewers agreed, but the spec may have changed since.
+            // The reviewers agreed on another document.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
+        check_commands(&vault, &config, &view)?;
         let prompt = prompt_for(ctx, &request.spec, Some(&reviewer))?.prompt;
         on_reviewer(&reviewer);
-        let reply = ask(&vault, &config, &reviewer, &prompt)?;
+        let reply = readable_reply(ctx, &vault, &reviewer, &prompt)?;
+        check_not_stopped(&vault)?;
         let ctx = ctx.at_this_moment();
-        let request = RecordReviewRequest { reviewer: reviewer.clone(), reply, key: None };
-        let done = record(&ctx, request).map_err(|error| match error.kind {
-            ErrorKind::Usage => Error::system(format!("invalid review by {reviewer}"), error.message),
-            _ => error,
-        })?;
-        if !done.fails.is_empty() || !done.view.is(Phase::Open) {
-            return Ok(ReviewOutcome { ran: true, ..done });
+        let document_sha256 = Some(document.clone());
+        let named = request.document.clone();
+        let done = record(&ctx, RecordReviewRequest { reviewer, reply, document_sha256, document: named, key: None })?;
+        if !done.view.open_fails.is_empty() || !done.view.is(Phase::Open) {
+            return Ok(RunReviewOutcome::Reviewed(Box::new(ReviewOutcome { ran: true, ..done })));
         }
     }
 }
 
-/// Returns a reviewer's reply to a prompt, within the time limit.
-fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<String> {
+/// Checks that every reviewer of the debate has a command, before the first one is run: a round would be used up for
+/// nothing.
+fn check_commands(vault: &Vault, config: &Config, view: &DebateView) -> Result<()> {
+    let open = view.debate.as_ref().filter(|debate| debate.phase == Phase::Open);
+    let reviewers = match open {
+        Some(debate) => debate.as_debate().reviewers().map(str::to_owned).collect(),
+        None => config.texts(Setting::ReviewersOrder),
+    };
+    reviewers.iter().try_for_each(|reviewer| command_of(vault, config, reviewer).map(drop))
+}
+
+fn command_of(vault: &Vault, config: &Config, reviewer: &str) -> Result<String> {
     let command = vault.reviewer_command(config, reviewer)?;
-    let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
+    command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))
+}
+
+/// Refuses to run a reviewer while everything is stopped, or in a project that is paused or archived.
+fn check_may_ask(ctx: &Context, vault: &Vault) -> Result<()> {
+    check_not_stopped(vault)?;
+    with_view(vault, |_, state| {
+        let requirement = mission::running(state).and_then(|mission| mission.as_mission().requirement());
+        let requirement = requirement.and_then(|requirement| state.entity(&requirement));
+        let project = requirement.and_then(|requirement| project::project_of(&requirement));
+        project::check_may_start(state, &project.unwrap_or_else(|| ctx.project()), &ctx.caller.actor)
+    })
+}
+
+fn check_not_stopped(vault: &Vault) -> Result<()> {
+    // The flag is raised before the stop is recorded.
+    match vault.stop_flag() {
+        Some(stop) => Err(rules::stopped_because(&stop.reason)),
+        None => with_view(vault, |_, state| match is_stopped(state) {
+            true => Err(rules::stopped(state)),
+            false => Ok(()),
+        }),
+    }
+}
+
+/// Returns a reviewer's reply to a prompt. If it cannot be read, the reviewer is asked once more.
+fn readable_reply(ctx: &Context, vault: &Vault, reviewer: &str, prompt: &str) -> Result<String> {
+    let asked = |prompt: &str| {
+        let printed = ask(vault, reviewer, prompt)?;
+        let reply = String::from_utf8(printed).map_err(|_| Error::usage("the reply is not UTF-8"));
+        Ok(reply.and_then(|reply| review::parse(reply.trim()).map(|_| reply)))
+    };
+    match asked(prompt)? {
+        Ok(reply) => Ok(reply),
+        Err(problem) => {
+            check_may_ask(ctx, vault)?;
+            asked(&review::prompt_again(prompt, &problem))?
+                .map_err(|problem| Error::system(format!("invalid review by {reviewer}"), problem.message))
+        }
+    }
+}
+
+/// Runs a reviewer within the time limit and returns what it printed. A stop ends it.
+fn ask(vault: &Vault, reviewer: &str, prompt: &str) -> Result<Vec<u8>> {
+    let config = vault.config();
+    let line = command_of(vault, &config, reviewer)?;
     let dir =
         std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
     let dir = dir.parent().unwrap_or(&dir);
     let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
-    let who = format!("reviewer {reviewer}");
     // A reviewer is an agent; what it records, it records under its name.
     let program = Program::shell(&line, &format!("reviewers.{reviewer}")).acting_as(reviewer).current_dir(dir);
-    let printed = hook::run_program(&who, program, prompt, max)?;
-    String::from_utf8(printed).map_err(|_| Error::system(format!("invalid review by {reviewer}"), "not UTF-8"))
+    let program = program.leaving_nothing();
+    let control = ControlWatch::of_paths(vault.stop_paths());
+    let check = || match vault.stop_flag() {
+        Some(stop) => Err(rules::stopped_because(&stop.reason)),
+        None => Ok(()),
+    };
+    let stopped = Interruption { control: &control, check: &check };
+    hook::run_program(&format!("reviewer {reviewer}"), program, prompt, max, Some(&stopped))
 }

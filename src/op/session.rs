@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::constraint::{self, ActiveConstraints};
-use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, ModelCall, TaskEnd};
+use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, ModelCall, TaskEnd, WorkBrief};
 use super::{Context, Recorded, pause};
-use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, names};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -151,6 +151,13 @@ pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded })
 }
 
+/// A session to end.
+#[derive(Clone, Debug, Default)]
+pub struct LogoutRequest {
+    /// What was done and what is left, for the next session. It is kept with the task that the agent holds.
+    pub summary: Option<String>,
+}
+
 /// The ended sessions; none if none was open.
 #[derive(Debug)]
 pub struct LogoutOutcome {
@@ -159,32 +166,45 @@ pub struct LogoutOutcome {
 
 /// Ends the session; a session that has ended already is left as it is. If no session is named, ends every open
 /// session of the agent.
-pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
+pub fn logout(ctx: &Context, request: LogoutRequest) -> Result<LogoutOutcome> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
-    if ctx.session.is_none() {
-        let agent = agent_of(ctx)?;
-        settle_open(&mut tx, &agent)?;
-        let mut open = tx.state().in_phase(EntityType::Session, Phase::Active, usize::MAX);
-        open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
-        let mut asked = Vec::new();
-        for session in open {
-            let payload = json!({"reason": "logout"});
-            asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?);
+    let (ctx, sessions) = match ctx.session.is_some() {
+        true => {
+            let session = own_session(ctx, tx.state())?;
+            if session.phase != Phase::Active {
+                let ended = Added { id: session.last_event, already: true };
+                return tx.finish(&[ended]).map(|recorded| LogoutOutcome { recorded: Some(recorded) });
+            }
+            (as_agent(ctx, &session)?, vec![session])
         }
-        let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
-        return Ok(LogoutOutcome { recorded });
-    }
-    let session = own_session(ctx, tx.state())?;
-    let ctx = as_agent(ctx, &session)?;
-    let asked = match session.phase {
-        Phase::Active => {
-            let payload = json!({"reason": "logout"});
-            tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?
+        false => {
+            let agent = agent_of(ctx)?;
+            settle_open(&mut tx, &agent)?;
+            let mut open = tx.state().in_phase(EntityType::Session, Phase::Active, usize::MAX);
+            open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
+            (ctx.clone(), open)
         }
-        _ => Added { id: session.last_event, already: true },
     };
-    tx.finish(&[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
+    let mut asked = Vec::new();
+    for session in sessions {
+        leave_summary(&ctx, &mut tx, &session, request.summary.as_deref())?;
+        let payload = json!({"reason": "logout", "summary": request.summary});
+        asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?);
+    }
+    let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
+    Ok(LogoutOutcome { recorded })
+}
+
+/// Leaves a summary with the task that the agent of a session holds in its project, unless that is archived.
+fn leave_summary(ctx: &Context, tx: &mut Transaction<'_>, session: &Entity, summary: Option<&str>) -> Result<()> {
+    let agent = session.as_session().agent().and_then(|agent| EntityId::parse(agent).ok());
+    let project = project::project_of(session).filter(|project| project::over(tx.state(), project).is_none());
+    let held = agent.zip(project).and_then(|(agent, project)| held_task(tx.state(), &agent, &project));
+    if let Some((task, summary)) = held.zip(summary) {
+        tx.ask(ctx.request(Kind::TaskNoted, Some(&task.subject.to_string()), json!({"text": summary})))?;
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -195,6 +215,8 @@ pub struct NextOutcome {
     pub project: Subject,
     /// The task for the agent to work on.
     pub task: Option<Entity>,
+    /// When the session ends, if the agent has to leave.
+    pub leave_by: Option<Timestamp>,
     /// Whether the request came from a session, not from the program that starts agents.
     pub in_session: bool,
 }
@@ -233,7 +255,9 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         _ => (Action::Start, None),
     };
     let task = task.filter(|_| !is_full);
-    Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
+    let leave_by = session.as_ref().filter(|_| reason == Some(ActionReason::ProjectPaused));
+    let leave_by = leave_by.and_then(|session| session.as_session().expires_at());
+    Ok(NextOutcome { action, reason, agent, project, task, leave_by, in_session: session.is_some() })
 }
 
 /// The task that an agent holds in a project, a running one first.
@@ -256,10 +280,34 @@ pub struct MyTaskOutcome {
     /// The agent's last checkpoint.
     pub checkpoint: Option<String>,
     pub artifacts: Vec<Entity>,
-    pub resumed_from_pause: bool,
+    /// The pause that is over, if the session started shortly after it.
+    pub resumed: Option<PauseOver>,
     /// The constraints on the work.
     pub constraints: ActiveConstraints,
+    /// What is known about the task.
+    pub brief: WorkBrief,
     pub warnings: Vec<String>,
+}
+
+/// A pause that is over.
+#[derive(Clone, Debug)]
+pub struct PauseOver {
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    pub by: Option<String>,
+    pub why: Option<String>,
+    /// What the operator said when the work was resumed.
+    pub comment: Option<String>,
+    /// What others changed about the agent's tasks meanwhile.
+    pub changes: Vec<PauseChange>,
+}
+
+/// A change of a task during a pause.
+#[derive(Clone, Debug)]
+pub struct PauseChange {
+    /// The task, by name.
+    pub task: String,
+    pub event: Event,
 }
 
 /// The task that the agent holds, or claims if it holds none, with what it needs to continue.
@@ -274,7 +322,9 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());
     let held = held_task(tx.state(), &agent, &project);
-    let resumed = started_after_resume(tx.state(), &session, &project);
+    let resumed = started_after_resume(tx.state(), &session, &project)
+        .then(|| pause_over(&tx, &project, &ctx.caller.actor))
+        .transpose()?;
     let is_here = |task: &Entity| project::project_of(task).as_ref() == Some(&project);
     drop(tx);
     let (task, claimed, warnings) = match held {
@@ -294,13 +344,14 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
         events: Vec::new(),
         checkpoint: None,
         artifacts: Vec::new(),
-        resumed_from_pause: resumed,
+        resumed,
         constraints: ActiveConstraints::default(),
+        brief: WorkBrief::default(),
         warnings,
         task,
     };
     if let Some(task) = done.task.clone()
-        && let Err(error) = done.remember(&vault, &task, agent)
+        && let Err(error) = done.remember(&vault, &task, agent, &project)
     {
         done.warnings.push(format!("cannot read the history of the task: {error}"));
     }
@@ -309,15 +360,86 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
 
 impl MyTaskOutcome {
     /// Adds what the agent needs to continue its task.
-    fn remember(&mut self, vault: &Vault, task: &Entity, agent: EntityId) -> Result<()> {
+    fn remember(&mut self, vault: &Vault, task: &Entity, agent: EntityId, project: &Subject) -> Result<()> {
         let (snapshot, state) = vault.view()?;
         self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
         self.constraints = constraint::active(&state);
+        self.brief = task::brief(&state, task);
         let me = Subject::new(EntityType::Agent, agent);
-        self.checkpoint = state.entity(&me).and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));
+        let known = state.entity(&me).filter(|me| is_of_project(&state, me, project));
+        self.checkpoint = known.and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));
         Ok(())
     }
+}
+
+/// Whether the last checkpoint of an agent is about its work in a project: it had a session there at the time, or had none
+/// at all, and the project is `main`.
+fn is_of_project(state: &State, agent: &Entity, project: &Subject) -> bool {
+    let Some(at) = agent.as_agent().last_checkpoint_at() else { return false };
+    let sessions = state.made_for(&agent.subject, EntityType::Session);
+    let was_open = |session: &&Entity| {
+        let ended = session.as_session().ended_at();
+        session.created_at <= at && ended.is_none_or(|ended| at <= ended)
+    };
+    let mut then = sessions.iter().filter(was_open).filter_map(project::project_of).peekable();
+    match then.peek() {
+        Some(_) => then.any(|other| other == *project),
+        None => *project == project::main(),
+    }
+}
+
+/// The last pause of a project, which is over, and what others changed meanwhile about the tasks that an agent holds or
+/// held.
+fn pause_over(tx: &Transaction<'_>, project: &Subject, agent: &Actor) -> Result<PauseOver> {
+    let entity = tx.state().entity(project);
+    let known = entity.as_ref().map(|project| project.as_project());
+    let since = known.and_then(|project| project.paused_at());
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    Ok(PauseOver {
+        since,
+        until: known.and_then(|project| project.resumed_at()),
+        by: text(known.and_then(|project| project.paused_by())),
+        why: text(known.and_then(|project| project.pause_reason())),
+        comment: text(known.and_then(|project| project.resume_comment())),
+        changes: changes_since(tx, project, agent, since)?,
+    })
+}
+
+/// What others changed about the tasks of an agent in a project since a pause, oldest first.
+fn changes_since(
+    tx: &Transaction<'_>,
+    project: &Subject,
+    agent: &Actor,
+    since: Option<Timestamp>,
+) -> Result<Vec<PauseChange>> {
+    use std::ops::ControlFlow;
+    let (me, paused) = (agent.to_string(), project.to_string());
+    let is_mine = |task: &Entity| {
+        let known = task.as_task();
+        let was_mine = known.recorded_holder() == Some(&me) || known.past_holders().any(|holder| holder == me);
+        !task.is_job() && was_mine && project::project_of(task).as_ref() == Some(project)
+    };
+    let (mut found, mut read) = (Vec::new(), 0);
+    tx.log.read_back(&mut |event| {
+        read += 1;
+        let kind = event.event_type.known();
+        let is_start = kind == Some(Kind::ProjectPaused) && event.subject == paused;
+        let changes = matches!(kind, Some(Kind::TaskEdited | Kind::TaskAssigned | Kind::TaskAborted));
+        if changes && event.actor != me {
+            let task = Subject::parse(&event.subject).ok().and_then(|task| tx.state().entity(&task));
+            found.extend(
+                task.filter(|task| is_mine(task)).map(|task| PauseChange { task: task.name(), event: event.clone() }),
+            );
+        }
+        let is_before = since.is_some_and(|since| event.timestamp < since);
+        Ok(match is_start || is_before || found.len() == EVENTS_SHOWN || read == EVENTS_READ_MAX {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    found.reverse();
+    Ok(found)
 }
 
 /// Whether a session started shortly after its project was resumed.

@@ -59,6 +59,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         }
     }
     facts.extend(analysis(snapshot, &entity)?);
+    restore_texts(snapshot, &entity, &mut facts)?;
     // An operator who decides sees everything that an approval would cover, and whether it has consequences at all.
     let decision = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
     if let Some(decision) = decision {
@@ -69,6 +70,10 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     if let Some(target) = target {
         let made = snapshot.find(target.first_event)?.map(|made| made.payload).unwrap_or_default();
         let covered = COVERED.iter().filter_map(|name| Some(((*name).to_owned(), made.get(*name)?.clone())));
+        let mut covered: Vec<(String, Value)> = covered.collect();
+        if target.subject.entity == EntityType::Task {
+            edited_since(snapshot, &target, &mut covered)?;
+        }
         facts.extend(covered);
         // A later analysis is not what was asked about.
         if approval::still_fits(state, &entity) {
@@ -123,6 +128,38 @@ fn analysis(log: &dyn Log, entity: &Entity) -> Result<Option<(String, Value)>> {
     };
     let text = log.find(id)?.and_then(|event| event.payload.get("analysis").cloned());
     Ok(text.map(|text| ("analysis".to_owned(), text)))
+}
+
+/// Replaces what a task said when it was proposed by what it says now.
+fn edited_since(log: &dyn Log, task: &Entity, said: &mut Vec<(String, Value)>) -> Result<()> {
+    let known = task.as_task();
+    let steps: Vec<String> = known.steps().into_iter().map(|step| step.text).collect();
+    if !steps.is_empty() {
+        said.push(("steps".to_owned(), steps.into()));
+    }
+    if known.edited_at().is_none() {
+        return Ok(());
+    }
+    said.retain(|(name, _)| name != "title" && (name != "description" || known.described_by().is_none()));
+    said.extend(known.title().map(|title| ("title".to_owned(), title.into())));
+    said.extend(known.description().map(|text| ("description".to_owned(), text.into())));
+    restore_texts(log, task, said)
+}
+
+/// Puts the whole texts of a task in the place of those that were cut, from the events that have them.
+fn restore_texts(log: &dyn Log, entity: &Entity, facts: &mut [(String, Value)]) -> Result<()> {
+    let Some(task) = Some(entity).filter(|entity| entity.subject.entity == EntityType::Task) else { return Ok(()) };
+    let known = task.as_task();
+    for (event, member, name) in
+        [(known.described_by(), "description", "description"), (known.noted_by(), "text", "note")]
+    {
+        let whole = event.map(|id| log.find(id)).transpose()?.flatten();
+        let whole = whole.and_then(|event| event.payload.get(member).cloned());
+        if let (Some(whole), Some(fact)) = (whole, facts.iter_mut().find(|(known, _)| known == name)) {
+            fact.1 = whole;
+        }
+    }
+    Ok(())
 }
 
 /// What an approval covers, by the members of the event that created its target.

@@ -199,9 +199,10 @@ fn texts(target: &Entity, find: Find<'_>) -> Result<Vec<(&'static str, String)>>
     let is_requirement = target.subject.entity == EntityType::Requirement;
     let analyzed = is_requirement.then(|| target.as_requirement().analyzed_by()).flatten();
     let mut texts = Vec::new();
-    for (event, name) in [(Some(target.first_event), "description"), (analyzed, "analysis")] {
+    let edited = (target.subject.entity == EntityType::Task).then(|| target.as_task().described_by()).flatten();
+    for (event, name) in [(edited.or(Some(target.first_event)), "description"), (analyzed, "analysis")] {
         let event = event.map(find).transpose()?.flatten().filter(|event| event.subject == target.subject.to_string());
-        let text = event.as_ref().and_then(|event| event.payload.get(name)?.as_str());
+        let text = event.as_ref().and_then(|event| event.payload.get(name)?.as_str()).filter(|text| !text.is_empty());
         texts.extend(text.map(|text| (name, text.to_owned())));
     }
     Ok(texts)

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::knowledge;
 use super::react::Reactor;
 use super::rules::{Step, illegal};
 use crate::base::actor::ActorKind;
@@ -50,12 +51,6 @@ fn branch_for(state: &State, about: &Subject, fits: impl Fn(&Entity) -> bool) ->
     state.made_for(about, EntityType::Branch).into_iter().find(fits)
 }
 
-/// The branch in which a persona talks with a partner.
-pub fn social(state: &State, persona: &EntityId, partner: &EntityId) -> Option<Entity> {
-    let agent = Subject::new(EntityType::Agent, persona.clone());
-    branch_for(state, &agent, |branch| branch.is_social(persona.as_str(), partner.as_str()))
-}
-
 /// The branch in which a persona works on a task.
 fn of_task(state: &State, persona: &str, task: &Subject) -> Option<Entity> {
     branch_for(state, task, |branch| branch.as_branch().persona_id() == Some(persona))
@@ -92,6 +87,70 @@ pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
     })
 }
 
+/// That something took a persona away from a branch, or is about to. It lasts until the persona does something on a
+/// branch of its own accord; until then every reply to it says so.
+#[derive(Clone, Debug)]
+pub struct Displacement {
+    /// The branch that it was on.
+    pub left: Entity,
+    /// The branch that it is on now.
+    pub at: Entity,
+    /// The root of the persona, where it answers the user.
+    pub root: Entity,
+    /// The message or the task because of which it left.
+    pub cause: Option<Entity>,
+    /// Who sent the message, or assigned the task.
+    pub by: Option<String>,
+    /// Whether the persona still believes that it is on the branch that it left.
+    pub is_unaware: bool,
+}
+
+/// What took a persona away from its branch, if it has done nothing on a branch since.
+pub fn displacement(state: &State, persona: &EntityId) -> Option<Displacement> {
+    let root = state.root(persona)?;
+    let active = state.active_branch(&root);
+    if let Some((message, left)) = root.as_branch().interrupt().zip(active.clone()) {
+        // Its next event ends the thread; until then it is where it believes to be.
+        let cause = state.entity(&message).map(|message| message.into_owned());
+        let by = cause.as_ref().and_then(|message| message.as_message().from()).map(str::to_owned);
+        return Some(Displacement { at: left.clone(), left, root, cause, by, is_unaware: false });
+    }
+    let thread = state.entity(&root.as_branch().left_thread()?)?;
+    let left = state.entity(&thread.as_thread().branch()?).filter(|branch| branch.phase == Phase::Suspended)?;
+    let (cause, by) = match (thread.as_thread().interrupted_by(), &active) {
+        (Some(message), _) => {
+            let message = state.entity(&message);
+            let by = message.as_ref().and_then(|message| message.as_message().from()).map(str::to_owned);
+            (message, by)
+        }
+        (None, Some(active)) => {
+            let task = active.as_branch().task().and_then(|task| state.entity(&task));
+            let by = task.as_ref().and_then(|task| task.as_task().assigned_by()).map(str::to_owned);
+            (task, by)
+        }
+        (None, None) => (None, None),
+    };
+    // The reply to its own claim has told it.
+    let is_unaware = by.as_deref().and_then(|by| by.strip_prefix("agent:")) != Some(persona.as_str());
+    let cause = cause.map(|cause| cause.into_owned());
+    let at = active.unwrap_or_else(|| root.clone());
+    Some(Displacement { left: left.into_owned(), at, root, cause, by, is_unaware })
+}
+
+/// The thread of a branch that a summary can still be given for: its last one, if it ended without.
+pub fn unsummarized_thread(state: &State, branch: &Entity) -> Option<Entity> {
+    let last = EntityId::parse(branch.as_branch().last_thread_id()?).ok()?;
+    let thread = state.entity(&Subject::new(EntityType::Thread, last))?;
+    (thread.phase == Phase::Aborted).then(|| thread.into_owned())
+}
+
+/// The branch that a persona on its root was on last, if its thread there ended without a summary.
+pub fn unsummarized_branch(state: &State, root: &Entity) -> Option<Entity> {
+    let newest = EntityId::parse(root.as_branch().recent().last()?).ok()?;
+    let branch = state.entity(&Subject::new(EntityType::Branch, newest))?.into_owned();
+    unsummarized_thread(state, &branch).map(|_| branch)
+}
+
 /// The rules about branches, threads and messages.
 pub(super) fn branches_are_consistent(state: &State, step: &Step<'_>) -> Result<()> {
     match step.kind {
@@ -100,7 +159,9 @@ pub(super) fn branches_are_consistent(state: &State, step: &Step<'_>) -> Result<
         Kind::ThreadOpened => can_be_opened(state, step),
         Kind::NoteRecorded => check_branch_of_thread(state, step).map(drop),
         Kind::ThreadCompleted | Kind::ThreadAborted => can_be_closed(state, step),
+        Kind::ThreadSummarized => check_branch_of_thread(state, step).map(drop),
         Kind::MessageSent => can_be_sent(state, step),
+        Kind::KnowledgeRecorded => knowledge::can_be_recorded(step),
         Kind::MessageRead => can_be_read(state, step),
         _ => Ok(()),
     }
@@ -158,7 +219,7 @@ fn can_be_created(state: &State, step: &Step<'_>) -> Result<()> {
             return Err(Error::usage(format!("agent:{persona} cannot be its own partner")));
         }
         check_is_persona(state, &partner)?;
-        if let Some(other) = social(state, &persona, &partner) {
+        if let Some(other) = state.social_branch(&persona, &partner) {
             return Err(already_exists(&other));
         }
     }
@@ -371,7 +432,7 @@ impl Reactor<'_> {
     /// Creates the social branch of a persona with a partner, if both are personas and it does not exist.
     fn introduce_to(&mut self, persona: &EntityId, partner: &EntityId) {
         let both = [persona, partner].iter().all(|name| self.state.root(name).is_some());
-        if persona == partner || !both || social(self.state, persona, partner).is_some() {
+        if persona == partner || !both || self.state.social_branch(persona, partner).is_some() {
             return;
         }
         let subject = self.new_subject(EntityType::Branch);

@@ -131,6 +131,15 @@ impl Due {
     }
 }
 
+/// The age of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimAge {
+    /// Seconds since it was made or renewed.
+    pub seconds: u64,
+    /// Seconds after which it expires.
+    pub limit: u64,
+}
+
 /// A point in time, and everything else that decides what is due at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
@@ -197,6 +206,18 @@ impl Moment<'_> {
         let entity = run.as_deref().unwrap_or(task);
         let lease = entity.deadlines().into_iter().find(|deadline| deadline.timer == Timer::Lease)?;
         self.period(entity, &lease).map(|(_, until)| until)
+    }
+
+    /// How old the claim on a task is; none if it cannot expire, or while its timer is stopped.
+    pub fn claim_age(&self, task: &Entity) -> Option<ClaimAge> {
+        let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
+        let run = run.filter(|_| task.phase == Phase::Running);
+        let entity = run.as_deref().unwrap_or(task);
+        let counts = |deadline: &Deadline| matches!(deadline.timer, Timer::Lease | Timer::Silence);
+        let deadline = entity.deadlines().into_iter().find(counts)?;
+        let (from, _) = self.period(entity, &deadline)?;
+        let seconds = self.clock(deadline.timer).saturating_sub(from).max(0) as u64;
+        Some(ClaimAge { seconds, limit: deadline.limit.unwrap_or_else(|| self.limit(deadline.timer)) })
     }
 
     /// Every project, and none for entities without a project.

@@ -82,8 +82,10 @@ pub struct SignsOfLife {
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
     pub last_introspection: Option<Timestamp>,
-    /// When it last sent a heartbeat of a run, which holds off INACTIVE, but is nothing that it declared.
-    pub last_progress: Option<Timestamp>,
+    /// When it last sent a heartbeat of a run, or waited for a job: this is progress, which holds off INACTIVE, but is
+    /// nothing that it declared.
+    pub last_heartbeat: Option<Timestamp>,
+    pub last_wait: Option<Timestamp>,
     /// When it last did anything else about a task, which holds off nothing.
     pub last_seen: Option<Timestamp>,
     /// When deep work was last completed; introspection is not expected during deep work.
@@ -117,7 +119,8 @@ impl SignsOfLife {
             last_activity: agent.as_agent().last_activity_at(),
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
-            last_progress: agent.as_agent().last_progress_at(),
+            last_heartbeat: agent.as_agent().last_progress_at(),
+            last_wait: agent.as_agent().last_waited_at(),
             last_seen: agent.as_agent().last_seen_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
@@ -133,9 +136,15 @@ impl SignsOfLife {
 
     /// The latest sign of work: declared, or progress. An agent of which nothing is expected, because it has only
     /// recorded something once, is not measured by its progress.
-    fn last_shown(&self) -> Option<Timestamp> {
+    pub(super) fn last_shown(&self) -> Option<Timestamp> {
         let declared = self.last_activity.max(self.last_checkpoint);
-        if declared.is_some() || self.expected { declared.max(self.last_progress) } else { None }
+        let progress = self.last_heartbeat.max(self.last_wait);
+        if self.is_watched() { declared.max(progress) } else { None }
+    }
+
+    /// Whether it has to show signs of life: they are expected, or it has declared something before.
+    pub(super) fn is_watched(&self) -> bool {
+        self.expected || self.last_activity.is_some() || self.last_checkpoint.is_some()
     }
 
     /// The newest introspection, or what counts like one: the start, or the end of deep work. None if no introspection
@@ -317,7 +326,8 @@ mod tests {
             last_activity: None,
             last_checkpoint: None,
             last_introspection: None,
-            last_progress: None,
+            last_heartbeat: None,
+            last_wait: None,
             last_seen: None,
             last_deepwork_end: None,
             deep_work: None,
@@ -349,11 +359,11 @@ mod tests {
         check(&seen, 600, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 601, &[(Code::Inactive, Level::Error)]);
         // A heartbeat counts like a checkpoint, unless nothing is expected.
-        let beating = SignsOfLife { last_progress: Some(Timestamp(400)), ..signs() };
+        let beating = SignsOfLife { last_heartbeat: Some(Timestamp(400)), ..signs() };
         check(&beating, 1000, &[(Code::Inactive, Level::Warn)]);
         check(&beating, 1001, &[(Code::Inactive, Level::Error)]);
         check(&SignsOfLife { expected: false, ..beating.clone() }, 100_000, &[]);
-        check(&SignsOfLife { last_progress: Some(Timestamp(400)), ..seen }, 700, &[]);
+        check(&SignsOfLife { last_heartbeat: Some(Timestamp(400)), ..seen }, 700, &[]);
         // An activity log and no introspection yet; the checkpoint prevents INACTIVE.
         let at = |now: i64| SignsOfLife {
             last_activity: Some(Timestamp(0)),

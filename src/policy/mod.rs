@@ -14,6 +14,7 @@
 //! | `component` | what each of the toolkit's own components records |
 //! | `code` | the watchdog's rules, by code |
 //! | `settings` | every setting, and the values in force |
+//! | `plan` | the tasks of a mission: their format, and the order in which they can be done |
 //! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |
 //! | `project` | which project something belongs to, and what a pause forbids |
 //! | `standing` | what stands in the way of all work: a stop, a pause, the end of a session |
@@ -35,9 +36,11 @@ pub mod code;
 pub mod command;
 pub mod component;
 pub mod due;
+pub mod knowledge;
 pub mod liveness;
 pub mod mission;
 pub mod pattern;
+pub mod plan;
 pub mod project;
 mod react;
 pub mod ready;
@@ -47,6 +50,7 @@ pub mod scheduler;
 pub mod settings;
 pub mod standing;
 pub mod statement;
+pub mod waiting;
 
 use serde_json::{Map, Value};
 
@@ -129,7 +133,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
         return Ok(Ruling::Already(since));
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
-    fill_in(state, kind, &subject, &mut payload);
+    fill_in(state, kind, &subject, &actor, &mut payload);
     let step = Step { kind, subject: &subject, actor: &actor, payload: &payload };
     rules::check(state, &step)?;
     moment.check(&step)?;
@@ -149,8 +153,25 @@ pub fn in_effect_since(state: &State, request: &Request) -> Option<Ulid> {
     subject_in_effect_since(state, request.kind, &subject, &request.payload)
 }
 
-/// Adds members that policy knows: the hash that binds a decision to its target, and the anchor of a thread.
-fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<String, Value>) {
+/// The mission that a job belongs to, if the request fires one.
+pub fn mission_of_job(
+    state: &State,
+    kind: Kind,
+    subject: &Subject,
+    actor: &Actor,
+    payload: &Map<String, Value>,
+) -> Option<Entity> {
+    let fires = matches!(kind, Kind::TaskProposed | Kind::TaskAssigned) && payload.contains_key(command::COMMAND_HASH);
+    let task = state.entity(subject);
+    fires.then(|| mission::of_job(state, actor, task.as_deref(), payload)).flatten()
+}
+
+/// Adds members that policy knows: the hash that binds a decision to its target, the anchor of a thread, and the mission
+/// of a job.
+fn fill_in(state: &State, kind: Kind, subject: &Subject, actor: &Actor, payload: &mut Map<String, Value>) {
+    if let Some(mission) = mission_of_job(state, kind, subject, actor, payload) {
+        payload.insert("of_mission".to_owned(), mission.subject.id().into());
+    }
     let hash = match kind {
         Kind::DecisionRequested => approval::read(payload)
             .ok()
@@ -175,7 +196,12 @@ fn subject_in_effect_since(state: &State, kind: Kind, subject: &Subject, payload
         let mut choices = kind.row().fields.iter().filter(|field| field.distinguishes);
         choices.any(|field| payload.get(field.name) != entity.facts().get(field.name))
     };
-    let stays = machine::step(subject.entity, entity.phase, kind).is_none();
+    // An event with choices changes nothing if it repeats the one that was made.
+    let has_choices = kind.row().fields.iter().any(|field| field.distinguishes);
+    let stays = match machine::step(subject.entity, entity.phase, kind) {
+        Some(next) => next == entity.phase && has_choices,
+        None => true,
+    };
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)
 }
 

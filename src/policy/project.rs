@@ -27,6 +27,17 @@ pub fn main() -> Subject {
     subject(&EntityId::parse(MAIN).expect("a plain word"))
 }
 
+/// The error that there is no project with this name, with the names that may be meant.
+pub fn unknown(state: &State, project: &Subject) -> Error {
+    let known = state.entities(EntityType::Project, None, usize::MAX);
+    let names = known.iter().map(|known| known.subject.id()).filter(|name| *name != MAIN).chain([MAIN]);
+    let hint = match text::similar(project.id(), names).as_slice() {
+        [] => "an operator creates one with --create".to_owned(),
+        some => format!("did you mean {}?", some.join(" or ")),
+    };
+    Error::not_found(format!("project '{}' not found; {hint}", project.id()))
+}
+
 /// The phase of a project; a project without events is active.
 pub fn phase(state: &State, project: &Subject) -> Phase {
     match state.phase_of(project) {
@@ -96,7 +107,7 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
     match phase(state, &project) {
         Phase::Paused if is_automatic_end(state, step) => Ok(()),
         Phase::Paused if step.actor.kind == ActorKind::Agent && !is_allowed_while_paused(step.kind) => {
-            Err(exit_requested(state, &project))
+            Err(exit_requested(state, &project, Some(step.actor.name())))
         }
         Phase::Paused if starts_work(state, step) => {
             Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
@@ -130,9 +141,13 @@ fn paused_message(state: &State, project: &Subject) -> String {
     format!("project {id} has been paused since {since}: {}", text::cut(why, 80))
 }
 
-/// The error that asks an agent to leave a paused project.
-fn exit_requested(state: &State, project: &Subject) -> Error {
-    let why = format!("{}; finish up and leave", paused_message(state, project));
+/// The error that asks an agent to leave a paused project, by the end of its session if it has one there.
+fn exit_requested(state: &State, project: &Subject, agent: Option<&str>) -> Error {
+    let seats = sessions(state, project);
+    let seat = seats.iter().filter(|session| agent.is_some() && session.as_session().agent() == agent);
+    let until = seat.filter_map(|session| session.as_session().expires_at()).max();
+    let until = until.map(|until| format!(" by {until}")).unwrap_or_default();
+    let why = format!("{}; finish up and leave{until}", paused_message(state, project));
     Error::new(ErrorKind::ExitRequested(Reason::ProjectPaused), why)
 }
 
@@ -168,7 +183,10 @@ fn archived(project: &Subject, actor: &Actor) -> Error {
 /// Refuses to let an agent continue with something that belongs to a paused project.
 pub fn check_may_continue(state: &State, entity: &Entity) -> Result<()> {
     match project_of(entity).filter(|project| phase(state, project) == Phase::Paused) {
-        Some(project) => Err(exit_requested(state, &project)),
+        Some(project) => {
+            let holder = entity.holder().and_then(|holder| holder.strip_prefix("agent:"));
+            Err(exit_requested(state, &project, holder))
+        }
         None => Ok(()),
     }
 }
@@ -176,7 +194,7 @@ pub fn check_may_continue(state: &State, entity: &Entity) -> Result<()> {
 /// Refuses to queue a job in a paused project, where nothing may start; an agent is asked to leave.
 pub fn check_may_queue(state: &State, project: &Subject, actor: &Actor) -> Result<()> {
     match why_paused(state, project) {
-        Some(_) if actor.kind == ActorKind::Agent => Err(exit_requested(state, project)),
+        Some(_) if actor.kind == ActorKind::Agent => Err(exit_requested(state, project, Some(actor.name()))),
         Some(why) => Err(Error::refused(Reason::ProjectPaused, why)),
         None => Ok(()),
     }
@@ -230,7 +248,7 @@ pub enum Membership {
     /// An agent that uses the session of another agent, with the reason to refuse it.
     OtherAgentsSession(String),
     /// An agent in a valid session of this project.
-    Session(Subject),
+    Session { project: Subject, agent: Option<String> },
 }
 
 impl Membership {
@@ -243,13 +261,19 @@ impl Membership {
             Membership::InvalidSession(why) => {
                 return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone()));
             }
-            Membership::Session(project) => project,
+            Membership::Session { project, .. } => project,
             // For a project that is not paused, `project::check` decides.
             Membership::Agent(_) if about.is_some_and(|about| phase(state, about) != Phase::Paused) => return Ok(()),
             Membership::Agent(project) => about.unwrap_or(project),
         };
         match phase(state, project) {
-            Phase::Paused if !is_allowed_while_paused(kind) => Err(exit_requested(state, project)),
+            Phase::Paused if !is_allowed_while_paused(kind) => {
+                let agent = match self {
+                    Membership::Session { agent, .. } => agent.as_deref(),
+                    _ => None,
+                };
+                Err(exit_requested(state, project, agent))
+            }
             Phase::Archived if kind.row().leaving < WhenLeaving::Archived => Err(leave_archived(project)),
             _ => Ok(()),
         }

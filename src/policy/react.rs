@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{self, OPEN, Question};
 use super::settings::{Setting, Settings};
-use super::{command, project, ready, review, rules};
+use super::{command, mission, project, ready, review, rules};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
@@ -23,6 +23,9 @@ const CRASH: &str = "crash";
 
 /// The reason for a failure whose artifact was found invalid.
 const REWORK: &str = "rework";
+
+/// The reason why a run ended whose task was given to somebody else.
+const REASSIGNED: &str = "reassigned";
 
 /// The rationale of a rejection because of a timeout.
 const NO_ANSWER: &str = "no answer in time";
@@ -83,10 +86,12 @@ impl Reactor<'_> {
                 self.record_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
             }
             Kind::TaskProposed => self.task_proposed(),
+            Kind::TaskEdited => self.task_edited(),
             Kind::CommandChanged => self.ask_again(),
             Kind::TaskReady | Kind::ClaimExpired => self.assign_next(),
             // There may be room for another task.
             Kind::TaskAssigned if self.cause.actor == Actor::core(REACTOR).to_string() => self.assign_next(),
+            Kind::TaskAssigned => self.end_run_of_former_holder(),
             Kind::TaskRetrying => self.assign_again(),
             Kind::TaskFailed => self.task_failed(),
             Kind::TaskSucceeded => self.task_ended(Kind::RunFinished, json!({"success": true})),
@@ -250,7 +255,7 @@ impl Reactor<'_> {
                     true => String::new(),
                     false => format!(" by {}", self.cause.actor),
                 };
-                let reason = with_reason(format!("{name} was rejected{by}"), rationale);
+                let reason = with_reason(format!("{name}{}{by}", rules::WAS_REJECTED), rationale);
                 self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": reason}));
             }
             Question::Constraint => {}
@@ -340,6 +345,28 @@ impl Reactor<'_> {
             self.ask_if_destructive(&task);
         }
         self.ready_if_possible(&self.subject.clone());
+    }
+
+    /// Requests a new approval of what was approved, and blocks or releases the task by what it depends on now.
+    fn task_edited(&mut self) {
+        let is_waiting = |task: &Entity| matches!(task.phase, Phase::Proposed | Phase::Ready);
+        let Some(task) = self.entity(&self.subject.clone()).filter(is_waiting) else { return };
+        match rules::blockers(self.state, &task).first() {
+            // First, because only what waits can be decided on.
+            Some(blocker) if task.phase == Phase::Ready => {
+                self.record(Kind::TaskBlocked, task.subject.clone(), json!({"reason": blocker.why()}));
+            }
+            Some(_) => {}
+            None => self.ready_if_possible(&self.subject.clone()),
+        }
+        self.ask_if_destructive(&task);
+    }
+
+    /// Ends the run of a task that an operator took from its holder.
+    fn end_run_of_former_holder(&mut self) {
+        if let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.phase == Phase::Assigned) {
+            self.end_run(&task, Kind::RunCrashed, json!({"reason": REASSIGNED}));
+        }
     }
 
     fn ask_if_destructive(&mut self, task: &Entity) {
@@ -447,7 +474,7 @@ impl Reactor<'_> {
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
         self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
-        let max_retries = task.as_task().max_retries().unwrap_or_else(|| self.settings.count(Setting::MaxRetries));
+        let max_retries = rules::max_retries(self.state, self.settings, &task);
         let (transient, retries) = (text("error_class") == "transient", task.as_task().retry_count());
         if transient && retries < max_retries && !self.is_archived(&task) {
             let mut retry = json!({"attempt": retries + 1, "of": max_retries});
@@ -456,6 +483,7 @@ impl Reactor<'_> {
             }
             return self.record(Kind::TaskRetrying, task.subject, retry);
         }
+        let is_repeated = self.repeat_planned(&task);
         let failure = text("reason").to_owned();
         let reason = match transient && retries > 0 {
             true => format!("{failure}; gave up after {}", text::count_noun(retries, "retry")),
@@ -466,8 +494,39 @@ impl Reactor<'_> {
         // always escalated.
         let quiet = self.cause.payload.get("escalate") == Some(&Value::Bool(false));
         let may_be_quiet = task.is_job() || self.cause.actor == Actor::core(REACTOR).to_string();
-        if !(quiet && may_be_quiet) {
+        if !(is_repeated || quiet && may_be_quiet) {
             self.record(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
+        }
+    }
+
+    /// Proposes a task of a running mission's plan again that has failed, before it is aborted: the tasks that depend on it
+    /// wait for the next attempt. Returns whether it did.
+    fn repeat_planned(&mut self, task: &Entity) -> bool {
+        let mission = task.as_task().mission().filter(|_| task.as_task().planned().is_some());
+        let is_running = |mission: &Subject| self.state.phase_of(mission) == Phase::Running;
+        if !mission.as_ref().is_some_and(is_running) || self.is_archived(task) {
+            return false;
+        }
+        let requirement = task.as_task().requirement().map(|requirement| self.state.phase_of(&requirement));
+        if requirement.is_some_and(rules::is_over) || rules::newest_rework(self.state, task).is_some() {
+            return false;
+        }
+        let mut payload = Map::new();
+        payload.extend(repeated(task, &["requirement_id", "project_id", "after", "max_retries", "of_mission"]));
+        payload.extend(task.as_task().planned().map(|planned| ("planned".to_owned(), planned.clone().into())));
+        payload.insert("rework_of".to_owned(), task.subject.id().into());
+        let subject = self.new_subject(EntityType::Task);
+        self.record(Kind::TaskProposed, subject, Value::Object(payload));
+        true
+    }
+
+    /// Records that a mission passed whose plan was completed by the task that succeeded.
+    fn complete_plan(&mut self, task: &Entity) {
+        let mission = task.as_task().mission().and_then(|mission| self.entity(&mission));
+        let Some(mission) = mission.filter(|mission| mission.phase == Phase::Running) else { return };
+        let plan = mission::plan(self.state, &mission);
+        if !plan.is_empty() && plan.iter().all(|task| task.as_task().succeeded_at().is_some()) {
+            self.record(Kind::MissionPassed, mission.subject, json!({}));
         }
     }
 
@@ -503,7 +562,13 @@ impl Reactor<'_> {
                 self.resolve(&attempt.subject, None, how);
             }
         }
-        if task.phase == Phase::Aborted {
+        if task.phase == Phase::Succeeded {
+            self.complete_plan(&task);
+        }
+        // A job that was cancelled or stopped has failed, as far as its plan is concerned.
+        let is_cut_off = (task.is_job() || rules::was_stopped(&task)) && !rules::was_rejected(&task);
+        let is_repeated = task.phase == Phase::Aborted && is_cut_off && self.repeat_planned(&task);
+        if task.phase == Phase::Aborted && !is_repeated {
             self.abort_dependents(&task);
         }
         self.close_questions(Question::Destructive, &task.subject);
@@ -629,9 +694,7 @@ impl Reactor<'_> {
             return;
         }
         let mut payload = Map::new();
-        for member in ["title", "requirement_id", "project_id", "after", "destructive", "max_retries"] {
-            payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
-        }
+        payload.extend(repeated(&task, &["requirement_id", "project_id", "after", "destructive", "max_retries"]));
         payload.insert("rework_of".to_owned(), task.subject.id().into());
         let why = self.cause.payload.get("reason").filter(|_| self.is_current());
         payload.extend(why.map(|why| ("reason".to_owned(), why.clone())));
@@ -746,6 +809,20 @@ impl Reactor<'_> {
             }
         }
     }
+}
+
+/// What the proposal of a task has in common with that of its next attempt: its title, priority and steps, and these
+/// members. Earlier versions did not repeat its description, so an attempt without one has that of the attempt before it.
+fn repeated(task: &Entity, members: &[&str]) -> Map<String, Value> {
+    let mut payload = Map::new();
+    for member in ["title", "priority"].iter().chain(members) {
+        payload.extend(task.facts().get(*member).map(|value| ((*member).to_owned(), value.clone())));
+    }
+    let steps: Vec<String> = task.as_task().steps().into_iter().map(|step| step.text).collect();
+    if !steps.is_empty() {
+        payload.insert("steps".to_owned(), steps.into());
+    }
+    payload
 }
 
 /// A statement, with the reason that somebody gave for it.

@@ -1,9 +1,10 @@
-//! Which task to start next: one that an active priority constraint prefers, else the oldest. And which agent is free
-//! to take it.
+//! Which task to start next: one that an active priority constraint prefers, else the most urgent, else the oldest. And
+//! which agent is free to take it.
 
 use super::project;
 use super::settings::Settings;
 use crate::base::{EntityId, EntityType, Subject, Timestamp};
+use crate::event::kind::TASK_PRIORITIES;
 use crate::machine;
 use crate::state::{Entity, State};
 
@@ -87,14 +88,22 @@ fn first<T>(state: &State, wanted: &dyn Fn(&Entity) -> Option<T>) -> Option<(Cho
         }
     }
     // Most often the oldest will do.
-    for limit in [1, READY_MAX] {
-        let ready = state.in_phase(EntityType::Task, machine::Phase::Ready, limit).into_iter();
-        let found = ready.filter_map(|task| answer(&task).map(|answer| (task, answer))).next();
+    let is_ranked = state.tally().ranked_tasks() > 0;
+    for limit in [1, READY_MAX].into_iter().skip(usize::from(is_ranked)) {
+        let mut ready = state.in_phase(EntityType::Task, machine::Phase::Ready, limit);
+        ready.sort_by_key(rank);
+        let found = ready.into_iter().filter_map(|task| answer(&task).map(|answer| (task, answer))).next();
         if let Some((task, answer)) = found {
             return Some((Choice { task, constraint: None }, answer));
         }
     }
     None
+}
+
+/// The place of a task's priority among the priorities, most urgent first.
+fn rank(task: &Entity) -> usize {
+    let place = |name: &str| TASK_PRIORITIES.iter().position(|priority| *priority == name);
+    task.as_task().priority().and_then(place).or_else(|| place("normal")).unwrap_or_default()
 }
 
 /// Whether a ready task may start: its requirement may have been blocked, or its project paused, since it became ready.
@@ -137,7 +146,9 @@ pub fn queue(state: &State, settings: &Settings, can_start: &dyn Fn(&Entity) -> 
     // One whose requirement was blocked must not keep the others waiting. No more are looked at than can start.
     let may_start =
         |job: &Entity| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job);
-    jobs(state, Ready).into_iter().filter(may_start).take(free_slots as usize).collect()
+    let mut ready = jobs(state, Ready);
+    ready.sort_by_key(rank);
+    ready.into_iter().filter(may_start).take(free_slots as usize).collect()
 }
 
 /// Whether as many tasks are in progress as the settings allow.

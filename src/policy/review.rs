@@ -1,68 +1,23 @@
-//! Reviews: the format of replies, whose turn it is, and whether the reviewers agree.
+//! Reviews: the format of replies, whose turn it is, which FAILs are open, and whether the reviewers agree.
+//!
+//! A FAIL is open until a reply about a changed document does not repeat it. So nobody can make reviewers agree by asking
+//! another one about the same document (`j7_a_fail_stays_open_until_the_document_changes`).
 
 use serde_json::{Map, Value};
 
-use super::mission::{self, check_short};
-use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
+use super::mission;
+use crate::base::{Actor, Digest, EntityId, EntityType, Error, Reason, Result, Subject, limits, names, text};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::state::{Entity, State, linked};
 
-/// A reviewer's reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReviewReply {
-    /// The items that pass.
-    pub passes: Vec<String>,
-    /// The items that do not, each with its fix: `ITEM -> FIX: …`.
-    pub fails: Vec<String>,
-}
+mod reply;
 
-/// Parses a reply: `PASS: ITEM` and `FAIL: ITEM -> FIX: FIX` lines only. List markers and code fences, which some
-/// reviewers always add, are ignored.
-pub fn parse(reply: &str) -> Result<ReviewReply> {
-    check_short("the reply", reply)?;
-    let (mut passes, mut fails) = (Vec::new(), Vec::new());
-    for line in reply.lines().map(bare).filter(|line| !line.is_empty() && !line.starts_with("```")) {
-        let shown = || text::cut(line, limits::SUMMARY_MAX_CHARS);
-        // Some readers treat U+2028 and U+2029 as the end of a line.
-        if line.contains(|c: char| c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}')) {
-            return Err(Error::usage("a line of the reply contains control characters"));
-        }
-        if let Some(item) = line.strip_prefix("PASS:") {
-            if item.trim().is_empty() {
-                return Err(Error::usage(format!("a PASS line names no item: {}", shown())));
-            }
-            passes.push(item.trim().to_owned());
-        } else if let Some(item) = line.strip_prefix("FAIL:") {
-            let (what, fix) = item
-                .split_once("-> FIX:")
-                .or_else(|| item.split_once("→ FIX:"))
-                .ok_or_else(|| Error::usage(format!("a FAIL line has no '-> FIX:': {}", shown())))?;
-            if fix.trim().is_empty() {
-                return Err(Error::usage(format!("a FAIL line has an empty FIX: {}", shown())));
-            }
-            if what.trim().is_empty() {
-                return Err(Error::usage(format!("a FAIL line names no item: {}", shown())));
-            }
-            fails.push(format!("{} -> FIX: {}", what.trim(), fix.trim()));
-        } else {
-            return Err(Error::usage(format!("a line starts with neither 'PASS:' nor 'FAIL:': {}", shown())));
-        }
-    }
-    match passes.is_empty() && fails.is_empty() {
-        true => Err(Error::usage("the reply has neither a PASS nor a FAIL line")),
-        false => Ok(ReviewReply { passes, fails }),
-    }
-}
-
-/// A line without its list marker.
-fn bare(line: &str) -> &str {
-    let line = line.trim();
-    ["- ", "* ", "• "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim_start()
-}
+use reply::REMINDER;
+pub use reply::{ReviewReply, parse};
 
 /// The prompt for a reviewer.
-pub fn prompt(spec: &str, fails: &[String]) -> String {
+pub fn prompt<'a>(spec: &str, fails: impl Iterator<Item = &'a str>) -> String {
     let mut prompt = format!(
         "Review the spec below. Respond ONLY in this format:\nPASS: <item>\nFAIL: <item> -> FIX: <fix in 1 line>\n\
          Max {} words. No prose.\n\n---\n{}\n---\nPrevious FAIL items (if any):\n",
@@ -75,6 +30,69 @@ pub fn prompt(spec: &str, fails: &[String]) -> String {
         prompt.push('\n');
     }
     prompt
+}
+
+/// The member of a reply with the SHA-256 of the document that it is about.
+pub const DOCUMENT: &str = "document_sha256";
+
+/// The member of a reply with the path of its document, or with the document's reference from hf-ref.
+pub const DOCUMENT_NAME: &str = "document";
+
+/// Whether the name of a document can be part of a command as it is.
+pub fn is_document_name(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._/@-".contains(&b);
+    (1..=limits::FACT_MAX_CHARS).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(is_plain)
+}
+
+/// The id in a reference from hf-ref such as `D0001@a13c`, whose tag changes with the content; none for a path.
+fn id_of_reference(name: &str) -> Option<&str> {
+    let id = name.split_once('@').map_or(name, |(id, _)| id);
+    let digits = id.strip_prefix(|c: char| c.is_ascii_alphabetic())?;
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(id)
+}
+
+/// Whether two names are those of different documents. A path and a reference may be of the same one.
+fn are_different(one: &str, other: &str) -> bool {
+    match (id_of_reference(one), id_of_reference(other)) {
+        (Some(one), Some(other)) => !one.eq_ignore_ascii_case(other),
+        (None, None) => one != other,
+        _ => false,
+    }
+}
+
+/// Checks that a document, by its hash and its name, can be the one that a debate is about. A debate is about one document:
+/// otherwise the reviewers would agree on something that only one of them has seen.
+pub fn check_document(state: &State, debate: &Entity, hash: Option<&str>, name: Option<&str>) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    let reviews = state.made_for(&debate.subject, EntityType::Review);
+    let other = reviews.iter().map(|review| review.as_review()).find_map(|known| {
+        let is_same = hash.is_some() && known.document_sha256() == hash;
+        known.document().filter(|before| !is_same && are_different(before, name))
+    });
+    match other {
+        None => Ok(()),
+        Some(before) => {
+            let why = format!(
+                "the open debate is about {before}, not {name}; an operator can start another one with hf-review open"
+            );
+            Err(Error::refused(Reason::IllegalTransition, why))
+        }
+    }
+}
+
+/// The SHA-256 of a document, as `sha256sum` prints it.
+pub fn document_hash(document: &str) -> String {
+    Digest::of_bytes(document.as_bytes()).hex()
+}
+
+/// Whether a text is the SHA-256 of a document.
+pub fn is_document(hash: &str) -> bool {
+    Digest::parse(&format!("sha256:{hash}")).is_some()
+}
+
+/// The prompt for a reviewer whose reply to it could not be read.
+pub fn prompt_again(prompt: &str, why: &Error) -> String {
+    format!("{prompt}---\n{REMINDER}Problem: {}\n", text::escape(&why.message))
 }
 
 /// The open debate.
@@ -93,14 +111,75 @@ pub fn newest(state: &State, debate: &Entity) -> Option<Entity> {
     state.entity(&debate.as_debate().newest_review()?).map(|review| review.into_owned())
 }
 
-/// The event that ends a debate: all reviewers have replied and the last reply has no FAIL line, or all rounds are used
-/// up.
+names! {
+    /// Why a FAIL is still open.
+    pub enum OpenReason {
+        /// The newest reply has it.
+        Raised = "raised",
+        /// The document of the newest reply is the one that it was found in.
+        Unchanged = "unchanged",
+        /// It is not known whether the document has changed: a reply was recorded without it.
+        Unknown = "unknown",
+    }
+}
+
+/// A FAIL that is not fixed yet, as far as the replies tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFail {
+    /// `ITEM -> FIX: …`, as it was last found.
+    pub line: String,
+    /// The id of the reply that found it last.
+    pub review: String,
+    pub why: OpenReason,
+    /// The document that it was found in, or the first known one since.
+    document: Option<String>,
+}
+
+impl OpenFail {
+    /// Whether it is still open after another reply that does not repeat it, about this document.
+    fn stays_open_after(&mut self, now: Option<&str>) -> bool {
+        self.why = match (self.document.as_deref(), now) {
+            (Some(before), Some(now)) if before != now => return false,
+            (Some(_), Some(_)) => OpenReason::Unchanged,
+            _ => OpenReason::Unknown,
+        };
+        if self.document.is_none() {
+            self.document = now.map(str::to_owned);
+        }
+        true
+    }
+}
+
+/// The open FAILs of a debate, oldest first.
+pub fn open_fails(state: &State, debate: &Entity) -> Vec<OpenFail> {
+    let mut open: Vec<OpenFail> = Vec::new();
+    for review in state.made_for(&debate.subject, EntityType::Review) {
+        let (known, document) = (review.as_review(), review.as_review().document_sha256());
+        let found: Vec<String> = known.fails().map(reply::item_key).collect();
+        // What is found again counts as found in the document of this reply.
+        open.retain_mut(|fail| !found.contains(&reply::item_key(&fail.line)) && fail.stays_open_after(document));
+        open.extend(known.fails().map(|line| OpenFail {
+            line: line.to_owned(),
+            review: review.subject.id().to_owned(),
+            why: OpenReason::Raised,
+            document: document.map(str::to_owned),
+        }));
+    }
+    open
+}
+
+/// The event that ends a debate: all reviewers have replied and no FAIL is open, or all rounds are used up.
 pub fn verdict(state: &State, debate: &Entity) -> Option<Kind> {
     let round = debate.as_debate().round();
     let newest = newest(state, debate).filter(|_| debate.phase == Phase::Open)?;
     let all_replied = round >= debate.as_debate().reviewers().count() as u64;
-    match newest.as_review().fails().next() {
-        None if all_replied => Some(Kind::DebateConverged),
+    // For version 0.1, which recorded no documents, only the newest reply counted.
+    let has_fail = match state.tally().has_settings() {
+        true => !open_fails(state, debate).is_empty(),
+        false => newest.as_review().fails().next().is_some(),
+    };
+    match has_fail {
+        false if all_replied => Some(Kind::DebateConverged),
         _ if round >= limits::ROUNDS_MAX_COUNT => Some(Kind::DebateExhausted),
         _ => None,
     }
@@ -152,10 +231,23 @@ fn check_opening(state: &State, actor: &Actor, payload: &Map<String, Value>) -> 
         let name = mission.map_or_else(|| mission::NONE.to_owned(), |mission| mission.name());
         return Err(Error::usage(format!("a debate must be about the running mission, which is {name}")));
     }
-    match exhausted(state) {
-        Some(_) if actor.is_autonomous() => Err(out_of_rounds()),
+    match (actor.is_autonomous(), exhausted(state), unsettled(state)) {
+        (true, Some(_), _) => Err(out_of_rounds()),
+        (true, None, Some(debate)) => {
+            let why = format!("{} ended with something to fix; an operator opens the next debate", debate.name());
+            Err(Error::refused(Reason::RoundLimit, why))
+        }
         _ => Ok(()),
     }
+}
+
+/// The newest debate, if it ended while a FAIL was open, for whichever mission. An agent would get new rounds for the same
+/// document by starting another mission.
+fn unsettled(state: &State) -> Option<Entity> {
+    let ended = |debate: &Entity| matches!(debate.phase, Phase::Exhausted | Phase::Closed);
+    let newest = state.newest(EntityType::Debate).filter(ended)?;
+    // Version 0.1 allowed it.
+    (state.tally().has_settings() && !open_fails(state, &newest).is_empty()).then_some(newest)
 }
 
 /// Checks that a reviewer's name is short and safe in a file name.
@@ -204,7 +296,24 @@ fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -
             id(reviewer, 1)
         )));
     }
-    let reply = parse(member("text"))?;
+    if let Some(document) = payload.get(DOCUMENT)
+        && !document.as_str().is_some_and(is_document)
+    {
+        return Err(Error::usage(format!("payload.{DOCUMENT} must be 64 hex digits")));
+    }
+    if let Some(name) = payload.get(DOCUMENT_NAME)
+        && !name.as_str().is_some_and(is_document_name)
+    {
+        return Err(Error::usage(format!(
+            "payload.{DOCUMENT_NAME} must be a path without spaces or special characters"
+        )));
+    }
+    let text = |name: &str| payload.get(name).and_then(Value::as_str);
+    check_document(state, &debate, text(DOCUMENT), text(DOCUMENT_NAME))?;
+    let reply = match state.tally().has_settings() {
+        true => parse(member("text"))?,
+        false => reply::parse_0_1(member("text"))?,
+    };
     match payload.get("fails") == Some(&reply.fails.into()) {
         true => Ok(()),
         false => Err(Error::usage("payload.fails does not match the FAIL lines of the reply")),
@@ -215,44 +324,23 @@ fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -
 mod tests {
     use super::*;
 
-    fn reply(passes: &[&str], fails: &[&str]) -> ReviewReply {
-        let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect();
-        ReviewReply { passes: owned(passes), fails: owned(fails) }
-    }
-
     #[test]
-    fn a_reply_is_pass_and_fail_lines() {
-        let text = "PASS: naming\nFAIL: no timeout -> FIX: add one\n\nFAIL: x → FIX: y";
-        assert_eq!(parse(text).unwrap(), reply(&["naming"], &["no timeout -> FIX: add one", "x -> FIX: y"]));
-    }
-
-    #[test]
-    fn list_markers_and_fences_are_ignored() {
-        let text = "```\n- PASS: a\n* FAIL: b -> FIX: c\n```\r\n";
-        assert_eq!(parse(text).unwrap(), reply(&["a"], &["b -> FIX: c"]));
-    }
-
-    #[test]
-    fn anything_else_is_refused_with_the_reason() {
-        let long = "PASS: a\n".repeat(101);
-        let wide = format!("PASS: {}", "あ".repeat(700));
-        for (text, why) in [
-            ("", "the reply has neither a PASS nor a FAIL line"),
-            ("```\n```", "the reply has neither a PASS nor a FAIL line"),
-            ("Looks good to me!", "a line starts with neither 'PASS:' nor 'FAIL:': Looks good to me!"),
-            ("PASS: a\nOverall it is fine.", "a line starts with neither 'PASS:' nor 'FAIL:': Overall it is fine."),
-            ("FAIL: no fix", "a FAIL line has no '-> FIX:': FAIL: no fix"),
-            ("FAIL: a -> FIX:", "a FAIL line has an empty FIX: FAIL: a -> FIX:"),
-            (&long, "the reply has 202 words; at most 200"),
-            (&wide, "the reply has 2106 bytes; at most 2000"),
+    fn names_are_different_only_if_both_are_paths_or_both_references() {
+        for (one, other, different) in [
+            ("a.md", "b.md", true),
+            ("a.md", "a.md", false),
+            ("D0001@a13c", "D0001@b77f", false),
+            ("D0001@a13c", "d0001", false),
+            ("D0001@a13c", "D0002@a13c", true),
+            ("D0001@a13c", "a.md", false),
         ] {
-            assert_eq!(parse(text).unwrap_err().message, why);
+            assert_eq!(are_different(one, other), different, "{one} {other}");
         }
     }
 
     #[test]
-    fn a_prompt_has_the_spec_and_the_fails_of_the_round_before() {
-        let text = prompt("# Spec\nDo it.\n", &["no timeout -> FIX: add one".to_owned()]);
+    fn a_prompt_has_the_spec_and_the_open_fails() {
+        let text = prompt("# Spec\nDo it.\n", ["no timeout -> FIX: add one"].into_iter());
         let expected = "Review the spec below. Respond ONLY in this format:\nPASS: <item>\n\
             FAIL: <item> -> FIX: <fix in 1 line>\nMax 200 words. No prose.\n\n---\n# Spec\nDo it.\n---\n\
             Previous FAIL items (if any):\nFAIL: no timeout -> FIX: add one\n";

@@ -1,12 +1,16 @@
 //! The rules that do not depend on settings or time. `decide` checks them before an event is recorded, and the audit
 //! checks the same rules afterwards.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::approval::{self, ConstraintChange, Question};
+use super::due::WATCHDOG;
+use super::settings::{Setting, Settings};
 use super::{authority, mission, project, review};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject};
+use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject, Timestamp, limits};
 use crate::event::Kind;
 use crate::event::kind::{Claim, LinkRule, RecordedBy, SpeaksFor, Starts, SubjectType};
 use crate::machine;
@@ -167,7 +171,9 @@ pub(super) fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
     let name = entity.as_ref().map_or_else(|| subject.to_string(), |entity| entity.spoken_name());
     let held = entity.as_ref().and_then(|entity| entity.holder()).map(|holder| format!(" (held by {holder})"));
     let held = held.unwrap_or_default();
-    let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
+    let is_callers = |legal: &Kind| *legal != kind && legal.row().by != RecordedBy::Reactor;
+    let legal = machine::legal(subject.entity, from).into_iter().filter(is_callers);
+    let legal: Vec<&str> = legal.map(Kind::as_str).collect();
     let why = match legal.is_empty() {
         true => format!("{name} is {from}, which is final"),
         false => format!("{name} is {from}{held}, which does not allow {kind}; allowed: {}", legal.join(", ")),
@@ -191,6 +197,11 @@ fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
 pub fn stopped(state: &State) -> Error {
     let system = state.entity(&Subject::SYSTEM);
     let why = system.as_ref().and_then(|system| system.as_system().stop_reason()).unwrap_or("no reason given");
+    stopped_because(why)
+}
+
+/// The error that everything is stopped, for a flag that may not be recorded yet.
+pub fn stopped_because(why: &str) -> Error {
     Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80)))
 }
 
@@ -274,7 +285,13 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
             can_be_decided(state, step, question, &target)
         }
         Kind::DeepWorkStarted => one_deep_work_at_a_time(state, step),
-        Kind::TaskProposed if state.tally().has_settings() => can_be_proposed(state, step),
+        Kind::TaskProposed if state.tally().has_settings() => {
+            steps_are_plain(step)?;
+            can_be_proposed(state, step)
+        }
+        Kind::TaskEdited => can_be_edited(state, step),
+        Kind::StepMarked => step_exists(state, step),
+        Kind::TaskSucceeded => steps_are_closed(state, step),
         Kind::RequirementApproved => require_approval(state, Question::Requirement, subject),
         Kind::ConstraintApplied => require_approved_change(state, step, ConstraintChange::Apply),
         Kind::ConstraintRemoved => require_approved_change(state, step, ConstraintChange::Remove),
@@ -297,11 +314,15 @@ fn project_is_active(state: &State, step: &Step<'_>) -> Result<()> {
     project::check(state, step)
 }
 
-/// A mission's state file stays short, and its rounds are limited.
+/// A mission's state file stays short, its rounds are limited, and work is only fired for one that is running.
 fn mission_stays_short(state: &State, step: &Step<'_>) -> Result<()> {
     match step.subject.entity {
         EntityType::Mission if step.kind.row().about == SubjectType::One(EntityType::Mission) => {
-            mission::check(state, step.kind, step.subject, step.payload)
+            mission::check(state, step.kind, step.subject, step.actor, step.payload)
+        }
+        EntityType::Task if matches!(step.kind, Kind::TaskProposed | Kind::TaskAssigned) => {
+            mission::check_rounds_left(state, step.actor, step.payload)?;
+            mission::check_work(state, step.payload)
         }
         _ => Ok(()),
     }
@@ -322,8 +343,14 @@ fn one_deep_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
     }
     let agent = linked(step.kind, step.payload).and_then(|agent| state.entity(&agent));
     let open = agent.and_then(|agent| agent.as_agent().deep_work());
-    match open.filter(|open| state.phase_of(open) == machine::Phase::Open) {
+    let open = open.and_then(|open| state.entity(&open)).filter(|open| open.phase == machine::Phase::Open);
+    // A declaration that the watchdog finds in a file may be older than the one in force, and was superseded by it.
+    let is_found = *step.actor == Actor::core(WATCHDOG);
+    let at = step.text("at").and_then(Timestamp::parse).filter(|_| is_found);
+    let is_superseded = |open: &Entity| at.is_some_and(|at| Some(at) <= open.as_deep_work().started_at());
+    match open.filter(|open| !is_superseded(open)) {
         Some(open) => {
+            let open = &open.subject;
             let why = format!("{open} is still open; an agent can have only one deep work at a time");
             Err(Error::refused(Reason::IllegalTransition, why))
         }
@@ -338,12 +365,8 @@ fn can_be_proposed(state: &State, step: &Step<'_>) -> Result<()> {
     if let Some(over) = requirement.filter(|requirement| is_over(requirement.phase)) {
         return never(format!("{} is {}, which is final; propose a new requirement", over.name(), over.phase));
     }
-    for id in step.payload.get("after").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        let task = Subject::parse(&format!("{}:{id}", EntityType::Task)).ok().and_then(|task| state.entity(&task));
-        if let Some(lost) = task.filter(|task| is_lost(state, task)) {
-            let name = lost.name();
-            return never(format!("{name} was aborted, so a task after it could never start; rework {name} first"));
-        }
+    for task in named_dependencies(state, step) {
+        can_be_waited_for(state, &task)?;
     }
     let reworked = step.text("rework_of").and_then(|id| EntityId::parse(id).ok());
     let Some(reworked) = reworked.and_then(|id| state.entity(&Subject::new(EntityType::Task, id))) else {
@@ -362,6 +385,133 @@ fn can_be_proposed(state: &State, step: &Step<'_>) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// The tasks that a payload says must succeed first.
+fn named_dependencies(state: &State, step: &Step<'_>) -> Vec<Entity> {
+    let ids = step.payload.get("after").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let tasks = ids.filter_map(|id| EntityId::parse(id).ok()).map(|id| Subject::new(EntityType::Task, id));
+    tasks.filter_map(|task| state.entity(&task).map(|task| task.into_owned())).collect()
+}
+
+/// Refuses to wait for a task that can no longer be done.
+fn can_be_waited_for(state: &State, task: &Entity) -> Result<()> {
+    match is_lost(state, task) {
+        true => {
+            let name = task.name();
+            let why = format!("{name} was aborted, so a task after it could never start; rework {name} first");
+            Err(Error::refused(Reason::NotReady, why))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Steps are few, and differ from each other.
+fn steps_are_plain(step: &Step<'_>) -> Result<()> {
+    let steps = step.payload.get("steps").and_then(Value::as_array).into_iter().flatten();
+    let steps: Vec<&str> = steps.filter_map(Value::as_str).map(str::trim).collect();
+    if steps.len() > limits::STEPS_MAX_COUNT {
+        let (count, max) = (steps.len(), limits::STEPS_MAX_COUNT);
+        return Err(Error::usage(format!("a task has at most {max} steps, not {count}")));
+    }
+    let max = limits::FACT_MAX_CHARS;
+    if steps.iter().any(|text| text.is_empty() || text.chars().count() > max) {
+        return Err(Error::usage(format!("a step must have 1 to {max} characters")));
+    }
+    match (1..steps.len()).find(|n| steps[..*n].contains(&steps[*n])) {
+        Some(n) => Err(Error::usage(format!("step {} repeats an earlier one; each needs words of its own", n + 1))),
+        None => Ok(()),
+    }
+}
+
+/// The members that an edit changes.
+const EDITABLE: &[&str] = &["title", "description", "steps", "priority", "after"];
+/// Those of them that are what an approval is for.
+const APPROVED: &[&str] = &["title", "description", "steps"];
+
+/// An edit changes something, makes no cycle, and leaves what is approved or runs as it is.
+fn can_be_edited(state: &State, step: &Step<'_>) -> Result<()> {
+    use machine::Phase::{Proposed, Ready};
+    let Some(task) = state.entity(step.subject) else { return Ok(()) };
+    let (name, phase) = (task.name(), task.phase);
+    let changes = |members: &[&str]| members.iter().any(|member| step.payload.contains_key(*member));
+    if !changes(EDITABLE) {
+        return Err(Error::usage(format!("nothing to edit; one of {}", EDITABLE.join(", "))));
+    }
+    steps_are_plain(step)?;
+    if changes(APPROVED) && task.is_job() {
+        let why = format!("{name} is a job; only its priority and its dependencies can be edited");
+        return Err(Error::refused(Reason::NotReady, why));
+    }
+    let is_waiting = matches!(phase, Proposed | Ready);
+    if changes(APPROVED) && task.as_task().is_destructive() && !is_waiting {
+        let why = format!("{name} is {phase} as it was approved; abort it, and propose it again");
+        return Err(Error::refused(Reason::NotReady, why));
+    }
+    for other in named_dependencies(state, step) {
+        can_be_waited_for(state, &other)?;
+        if !is_waiting && !is_done(state, &other) {
+            let why = format!("{name} is {phase}; it is too late to wait for {}", other.name());
+            return Err(Error::refused(Reason::NotReady, why));
+        }
+        if waits_for(state, &other, step.subject) {
+            let why = format!("{} waits for {name}; a task cannot wait for itself", other.name());
+            return Err(Error::refused(Reason::NotReady, why));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a task cannot start before another one has succeeded: it, or what it depends on, names that task or an
+/// earlier attempt at it.
+fn waits_for(state: &State, task: &Entity, target: &Subject) -> bool {
+    let mut seen: HashSet<Subject> = HashSet::new();
+    let mut open = vec![task.subject.clone()];
+    while let Some(subject) = open.pop() {
+        if subject == *target {
+            return true;
+        }
+        let Some(task) = state.entity(&subject).filter(|_| seen.insert(subject.clone())) else { continue };
+        let after = task.as_task().after().filter_map(|id| EntityId::parse(id).ok());
+        open.extend(after.map(|id| Subject::new(EntityType::Task, id)));
+        // A later attempt takes its place.
+        open.extend(task.as_task().rework());
+    }
+    false
+}
+
+/// A mark is for a step that the task has, and a step is skipped for a reason.
+fn step_exists(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(task) = state.entity(step.subject) else { return Ok(()) };
+    let (name, count) = (task.name(), task.as_task().steps().len() as u64);
+    let number = step.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
+    if number == 0 || number > count {
+        let steps = match count {
+            0 => "no steps".to_owned(),
+            count => crate::base::text::count_noun(count, "step"),
+        };
+        return Err(Error::not_found(format!("{name} has no step {number}; it has {steps}")));
+    }
+    match step.text("mark") == Some("skipped") && step.text("reason").is_none() {
+        true => Err(Error::usage("missing reason; a step that is skipped must have one")),
+        false => Ok(()),
+    }
+}
+
+/// A task succeeds with all of its steps done or skipped. The end of a job is a fact.
+fn steps_are_closed(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(task) = state.entity(step.subject).filter(|task| !task.is_job()) else { return Ok(()) };
+    let steps = task.as_task().steps();
+    let open: Vec<String> = steps.iter().filter(|step| step.is_open()).map(|step| step.number.to_string()).collect();
+    if open.is_empty() || step.text("skipped").is_some() {
+        return Ok(());
+    }
+    let (name, steps) = (task.name(), if open.len() == 1 { "step" } else { "steps" });
+    let why = format!(
+        "{steps} {} of {name} still open; mark what is done, or skip the rest with --skip REASON",
+        open.join(", ")
+    );
+    Err(Error::refused(Reason::NotReady, why))
 }
 
 /// Whether a requirement has ended.
@@ -390,12 +540,36 @@ pub fn attempts(state: &State, task: &Entity) -> Vec<Entity> {
 /// The reason with which a stop aborts a task; the reason of the stop follows it.
 pub const STOP_REASON: &str = "emergency_stop";
 
+/// The reason with which a job is aborted whose supervisor was lost, so that nobody knows its result.
+pub const LOST_REASON: &str = "lost";
+
+/// Whether a job was aborted because it was lost.
+pub fn was_lost(task: &Entity) -> bool {
+    task.is_job() && task.as_task().abort_reason().is_some_and(|why| why.starts_with(LOST_REASON))
+}
+
 /// Whether a stop aborted a task.
 pub fn was_stopped(task: &Entity) -> bool {
     let by_reactor = task.as_task().aborted_by() == Some(&Actor::core(super::REACTOR).to_string());
     let why = task.as_task().abort_reason();
     // The supervisor of a job may be faster than the reactor.
     (by_reactor || task.is_job()) && why.is_some_and(|why| why.starts_with(STOP_REASON))
+}
+
+/// Whether a person ended a task on purpose: by a stop, by cancelling or aborting it, or by rejecting it.
+pub fn was_ended_by_person(task: &Entity) -> bool {
+    let by = task.as_task().aborted_by().and_then(|by| Actor::parse(by).ok());
+    was_stopped(task) || by.is_some_and(|by| by.kind == ActorKind::User) || was_rejected(task)
+}
+
+/// How the reason begins with which a task is aborted that an operator rejected; the name of the decision is before it.
+pub const WAS_REJECTED: &str = " was rejected";
+
+/// Whether a task was aborted because an operator rejected it.
+pub fn was_rejected(task: &Entity) -> bool {
+    let by_reactor = task.as_task().aborted_by() == Some(&Actor::core(super::REACTOR).to_string());
+    let decision = |why: &str| why.split_once(WAS_REJECTED).is_some_and(|(name, _)| !name.contains(' '));
+    by_reactor && task.as_task().abort_reason().is_some_and(decision)
 }
 
 /// Whether a task can no longer be done: it was aborted, and so was its newest rework. What a stop aborted can be
@@ -634,7 +808,13 @@ pub fn lost_claim(state: &State, task: &Entity, me: &str) -> Option<Error> {
         }
     } else {
         known.past_holders().find(|holder| *holder == me)?;
-        format!("{}; {}", how_lost(state, task), fate(task)?)
+        match known.taken_from() == Some(me) {
+            true => {
+                let why = known.assigned_because().map(|why| format!(": {why}")).unwrap_or_default();
+                format!("{} was taken from you{why}; {}", task.name(), fate(task)?)
+            }
+            false => format!("{}; {}", how_lost(state, task), fate(task)?),
+        }
     };
     let is_free = task.phase == machine::Phase::Ready && super::ready::may_start(state, task);
     let error = Error::refused(Reason::ClaimLost, why);
@@ -643,10 +823,11 @@ pub fn lost_claim(state: &State, task: &Entity, me: &str) -> Option<Error> {
 
 /// What became of a task after its holder lost it.
 fn fate(task: &Entity) -> Option<String> {
-    use machine::Phase::{Aborted, Archived, Assigned, Ready, Retrying, Running, Succeeded};
+    use machine::Phase::{Aborted, Archived, Assigned, Proposed, Ready, Retrying, Running, Succeeded};
     let known = task.as_task();
     Some(match (task.phase, known.recorded_holder()) {
         (Ready, _) => "the task can be claimed again".to_owned(),
+        (Proposed, _) => "the task waits again".to_owned(),
         (Assigned | Running | Retrying, Some(holder)) => format!("{holder} holds the task now"),
         (Succeeded | Archived | Aborted, _) => match (known.succeeded_at(), known.abort_reason()) {
             (Some(_), _) => "the task has succeeded since".to_owned(),
@@ -687,10 +868,26 @@ fn may_assign(state: &State, step: &Step<'_>) -> Result<()> {
         let why = format!("{} is a job; only its supervisor can start it", task.name());
         return Err(Error::refused(Reason::NotHolder, why));
     }
+    // Only an operator takes a task from its holder, and says why.
+    let is_held = matches!(state.phase_of(step.subject), machine::Phase::Assigned | machine::Phase::Running);
+    if is_held && (step.actor.is_autonomous() || step.text("reason").is_none() || step.text("holder").is_none()) {
+        return Err(illegal(state, step.subject, step.kind));
+    }
     match step.text("holder") {
         Some(holder) if step.actor.kind == ActorKind::Agent && holder != step.actor.to_string() => {
             Err(Error::refused(Reason::NotHolder, format!("{} cannot claim a task for {holder}", step.actor)))
         }
         _ => Ok(()),
     }
+}
+
+/// How often a task may be retried after transient failures. A job is retried as often as its fire or its proposer says,
+/// and otherwise never: repeating a command is its caller's decision. Version 0.1 treated a job for an existing task like
+/// any other task.
+pub fn max_retries(state: &State, settings: &Settings, task: &Entity) -> u64 {
+    let default = || match task.is_job() && state.tally().has_settings() {
+        true => 0,
+        false => settings.count(Setting::MaxRetries),
+    };
+    task.as_task().max_retries().unwrap_or_else(default)
 }

@@ -45,18 +45,19 @@ impl Standing {
 
     /// The stop that is in force, or the pause or end of this project.
     pub fn of_project(state: &State, project: &Subject) -> Option<Standing> {
-        Standing::of_system(state).or_else(|| {
-            let project = state.entity(project).filter(|project| project.subject.entity == EntityType::Project)?;
-            let (known, subject) = (project.as_project(), project.subject.clone());
-            let (obstacle, since, by, why) = match project::phase(state, &subject) {
-                Phase::Paused => (Obstacle::Paused, known.paused_at(), known.paused_by(), known.pause_reason()),
-                Phase::Archived => {
-                    (Obstacle::Archived, known.archived_at(), known.archived_by(), known.archive_reason())
-                }
-                _ => return None,
-            };
-            Some(Standing::new(obstacle, Some(subject), since, by, why))
-        })
+        Standing::of_system(state).or_else(|| Standing::of_project_alone(state, project))
+    }
+
+    /// The pause or end of this project, whether or not everything is stopped.
+    pub fn of_project_alone(state: &State, project: &Subject) -> Option<Standing> {
+        let project = state.entity(project).filter(|project| project.subject.entity == EntityType::Project)?;
+        let (known, subject) = (project.as_project(), project.subject.clone());
+        let (obstacle, since, by, why) = match project::phase(state, &subject) {
+            Phase::Paused => (Obstacle::Paused, known.paused_at(), known.paused_by(), known.pause_reason()),
+            Phase::Archived => (Obstacle::Archived, known.archived_at(), known.archived_by(), known.archive_reason()),
+            _ => return None,
+        };
+        Some(Standing::new(obstacle, Some(subject), since, by, why))
     }
 
     /// The stop that is in force.

@@ -10,7 +10,7 @@ use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
 use crate::op::constraint::ActiveConstraints;
 use crate::op::decide::ApproveOutcome;
-use crate::op::task::{ClaimOutcome, ExplainOutcome, StartTaskOutcome};
+use crate::op::task::{ClaimOutcome, ExplainOutcome, MarkStepOutcome, StartTaskOutcome, WorkBrief};
 use crate::op::{BoundLine, Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::policy::command::NOT_BOUND;
@@ -29,7 +29,7 @@ pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timest
         EntityType::Document => entity.as_document().kind(),
         _ => None,
     };
-    let title = entity.heading().or_else(|| kind().map(Cow::Borrowed));
+    let title = entity.heading().or_else(|| kind().map(Cow::Borrowed)).or_else(|| seat(entity).map(Cow::Owned));
     let (holder, until) = match entity.subject.entity {
         EntityType::Task => (entity.holder(), held_until),
         EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
@@ -47,6 +47,14 @@ pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timest
         due.map(String::as_str)
     ]
     .whole(whole(entity, due))
+}
+
+/// Who has a session, where and until when: `builder in main until 2026-01-31T13:00:00Z`.
+fn seat(session: &Entity) -> Option<String> {
+    let known = (session.subject.entity == EntityType::Session).then(|| session.as_session())?;
+    let project = session.project.as_ref().map(ToString::to_string).unwrap_or_default();
+    let until = known.expires_at().map(|until| format!(" until {until}")).unwrap_or_default();
+    Some(format!("{} in {project}{until}", known.agent()?))
 }
 
 /// The object of seed 004's appendix E, with the subject added.
@@ -180,17 +188,32 @@ impl Replies for ClaimOutcome {
                 };
                 Reply::new(Status::NoTask, format!("no task is ready; you hold {}", held_sentence(held))).next(next)
             }
-            ClaimOutcome::Claimed { recorded, held_until, constraints } => {
+            ClaimOutcome::Claimed { recorded, held_until, constraints, brief } => {
                 let task = recorded.entity.as_ref();
                 let reply = recorded
                     .reply_with(Status::Claimed)
                     .with_some(Key::Holder, task.and_then(|task| task.as_task().recorded_holder()))
                     .with_some(Key::LeaseUntil, *held_until)
                     .with_some(Key::Generation, task.map(|task| task.as_task().generation()));
-                with_constraints(reply, constraints)
+                let reply = reply.with_some_row(Key::Step, task.and_then(active_step));
+                with_constraints(with_brief(reply, brief), constraints)
             }
         }
     }
+}
+
+/// Adds what somebody who takes up a task has to know about it.
+pub fn with_brief(reply: Reply, brief: &WorkBrief) -> Reply {
+    reply
+        .with_some(Key::Description, brief.description.as_deref())
+        .with_some(Key::Handoff, brief.handoff.as_deref())
+        .with_some(Key::Note, brief.note.as_deref())
+}
+
+/// The step of a task to work on, as a row; none if it has none that is open.
+pub fn active_step(task: &Entity) -> Option<Row> {
+    let step = task.as_task().active_step()?;
+    Some(row![step.number, task.as_task().steps().len(), step.text])
 }
 
 /// Adds the constraints that apply to the work.
@@ -202,7 +225,15 @@ pub fn with_constraints(reply: Reply, constraints: &ActiveConstraints) -> Reply 
 impl Replies for StartTaskOutcome {
     fn reply(&self) -> Reply {
         let count = Some(self.constraints).filter(|count| *count > 0);
-        self.recorded.reply().with_some(Key::Constraints, count)
+        let step = active_step(&self.task);
+        self.recorded.reply().with_some_row(Key::Step, step).with_some(Key::Constraints, count)
+    }
+}
+
+impl Replies for MarkStepOutcome {
+    fn reply(&self) -> Reply {
+        let step = self.recorded.entity.as_ref().and_then(active_step);
+        self.recorded.reply().with_some_row(Key::Step, step)
     }
 }
 
@@ -215,6 +246,10 @@ impl Replies for ShowOutcome {
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.phase.as_str())
             .with_rows(Key::Fact, self.facts.iter().map(|fact| fact_row(fact, self.names.get(&fact.0))))
+            .with_some_row(
+                Key::Step,
+                (entity.subject.entity == EntityType::Task).then(|| active_step(entity)).flatten(),
+            )
             .with_rows(Key::Covers, self.covers.iter().map(covers_row))
             .with_some(Key::NotCovered, (!self.covers.is_empty()).then_some(NOT_BOUND))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))

@@ -17,6 +17,10 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
             Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder | Reason::SummaryRequired,
         ) => Next::None,
         ErrorKind::Refused(Reason::ClaimLost) => claim_lost(error),
+        ErrorKind::Refused(Reason::Repeated) => {
+            error.about.iter().fold(Next::run("hf-state").word("fire"), |next, task| next.value(task))
+        }
+        ErrorKind::Refused(Reason::NotReady) if command == "hf-state" => Next::run(command).word("show"),
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),

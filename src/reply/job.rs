@@ -3,7 +3,7 @@
 use super::{Key, Next, Replies, Reply, Row, Status, Value, entity, row};
 use crate::base::limits;
 use crate::base::text::{self, count_noun};
-use crate::job::{Ended, Need};
+use crate::job::{Ended, ExitRecord, Need};
 use crate::op::job::{
     CancelOutcome, FireOutcome, JobLogOutcome, JobStanding, JobView, JobWait, JobsOutcome, PollOutcome, WaitOutcome,
 };
@@ -29,7 +29,11 @@ impl Replies for FireOutcome {
             (false, true) => Status::ApprovalRequired,
             (false, false) => Status::Fired,
         };
-        Reply::new(status, format!("{} is {}: {}", task.name(), task.phase, title(task)))
+        let again = match recorded.duplicate && task.as_task().aborted_at().is_some() {
+            true => "; another attempt needs another key",
+            false => "",
+        };
+        Reply::new(status, format!("{} is {}: {}{again}", task.name(), task.phase, title(task)))
             .next(poll(task).filter(|_| !approval).unwrap_or(Next::OPERATOR))
             .with(Key::TaskId, task.name())
             .with(Key::RunId, run_id.as_str())
@@ -50,6 +54,11 @@ fn status_of(view: &JobView) -> Status {
     }
 }
 
+/// The last lines that a job printed.
+fn last_lines(view: &JobView) -> Vec<String> {
+    view.record.as_ref().map(ExitRecord::last_lines).unwrap_or_default()
+}
+
 fn about(status: Status, view: &JobView) -> Reply {
     Reply::new(status, view.summary())
         .with(Key::TaskId, view.task.name())
@@ -61,7 +70,7 @@ fn about(status: Status, view: &JobView) -> Reply {
 impl Replies for JobView {
     fn reply(&self) -> Reply {
         let reply = about(status_of(self), self).with_json(Key::Job, Value::Rows(vec![job(self)]));
-        let last5 = self.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
+        let last5 = last_lines(self);
         let next = match self.standing {
             JobStanding::Done => Next::None,
             _ if self.needs_operator() => Next::OPERATOR,
@@ -85,11 +94,8 @@ impl Replies for JobLogOutcome {
 impl Replies for CancelOutcome {
     fn reply(&self) -> Reply {
         // A process that could not be ended is named, and is no success.
-        if self.view.standing == JobStanding::Orphaned {
-            return about(Status::Orphaned, &self.view)
-                .exit(1)
-                .next(Next::OPERATOR)
-                .with_texts(Key::Left, [self.view.task.name()]);
+        if !self.left.is_empty() || self.view.standing == JobStanding::Orphaned {
+            return about(Status::NotEnded, &self.view).next(Next::OPERATOR).with_texts(Key::Left, &self.left);
         }
         about(if self.already_ended { Status::Duplicate } else { Status::Cancelled }, &self.view)
     }
@@ -139,6 +145,19 @@ impl Replies for WaitOutcome {
         let failed = failures().count();
         let over = self.jobs.iter().filter(|view| is(view, &[JobStanding::Done])).count() + failed;
         let sum = format!("{over} of {} ended, {failed} failed", count_noun(self.jobs.len(), "job"));
+        // The first failure comes first, as in the reply about that job alone.
+        let first = failures().next();
+        let sum = match first {
+            Some(view) => format!("{} ({}); {sum}", view.summary(), view.task.name()),
+            None => sum,
+        };
+        let is_first = |view: &JobView| first.is_some_and(|first| first.task.subject == view.task.subject);
+        let incomplete = self.jobs.iter().filter(|view| view.log_gap().is_some() && !is_first(view));
+        let incomplete: Vec<String> = incomplete.map(|view| view.task.name()).collect();
+        let sum = match incomplete.is_empty() {
+            true => sum,
+            false => format!("{sum}; logs with missing output: {}", incomplete.join(", ")),
+        };
         let (status, next) = match (self.fulfilled, failed) {
             (true, 0) => (Status::Done, Next::None),
             (true, _) if failures().all(JobView::needs_operator) => (Status::Fail, Next::OPERATOR),
@@ -146,7 +165,11 @@ impl Replies for WaitOutcome {
             (false, _) if self.jobs.iter().any(JobView::needs_operator) => (Status::Running, Next::OPERATOR),
             (false, _) => (Status::Running, again(self)),
         };
-        Reply::new(status, sum).next(next).with_rows(Key::Job, self.jobs.iter().map(job))
+        let reply = Reply::new(status, sum).next(next).with_rows(Key::Job, self.jobs.iter().map(job));
+        match first {
+            Some(view) => reply.with_lines(Key::Last5, last_lines(view)),
+            None => reply,
+        }
     }
 }
 

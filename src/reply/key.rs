@@ -96,6 +96,9 @@ const PROJECT: &[Column] = &[
     named("sessions", CellKind::Number),
     named("running", CellKind::Number),
     named("open", CellKind::Number),
+    named("since", CellKind::Time),
+    named("by", CellKind::Name),
+    named("why", CellKind::Text),
 ];
 const BRANCH: &[Column] = &[
     plain("ref", CellKind::Name),
@@ -116,6 +119,14 @@ const CANDIDATE: &[Column] = &[
     plain("type", CellKind::Text),
     plain("waited_seconds", CellKind::Seconds),
     plain("label", CellKind::Text),
+    named("state", CellKind::Text),
+];
+const CHANGE: &[Column] = &[
+    plain("kind", CellKind::Text),
+    plain("subject", CellKind::Name),
+    plain("at", CellKind::Time),
+    plain("by", CellKind::Name),
+    plain("title", CellKind::Text),
 ];
 const THREAD: &[Column] = &[plain("ref", CellKind::Name), plain("number", CellKind::Number)];
 const WATCHDOG: &[Column] = &[plain("last_tick", CellKind::Time), named("age_seconds", CellKind::Seconds)];
@@ -135,6 +146,13 @@ const AGENT: &[Column] = &[
     named("age", CellKind::Seconds),
     named("holds", CellKind::Text),
     named("deep_work", CellKind::Text),
+    named("in", CellKind::Text),
+];
+const INTERRUPTED: &[Column] = &[
+    plain("cause", CellKind::Name),
+    plain("by", CellKind::Name),
+    plain("branch", CellKind::Name),
+    plain("label", CellKind::Text),
 ];
 const STANDING: &[Column] = &[
     plain("state", CellKind::Text),
@@ -144,6 +162,14 @@ const STANDING: &[Column] = &[
     plain("why", CellKind::Text),
 ];
 
+const STEP: &[Column] =
+    &[plain("number", CellKind::Number), named("of", CellKind::Number), plain("text", CellKind::Text)];
+const PAUSED: &[Column] = &[
+    plain("since", CellKind::Time),
+    named("until", CellKind::Time),
+    named("by", CellKind::Name),
+    plain("why", CellKind::Text),
+];
 const TIMER: &[Column] =
     &[plain("scheduler", CellKind::Text), named("at", CellKind::Text), named("entry", CellKind::Text)];
 const CHECK: &[Column] = &[
@@ -286,9 +312,9 @@ keys! {
     TaskId = "TASK_ID", "task_id", Shape::Text, "the task of the job";
     RunId = "RUN_ID", "run_id", Shape::Text, "the id of the run", for programs;
     Logref = "LOGREF", "logref", Shape::Text, "the file with the job's output, relative to Autonomous/";
-    Last5 = "LAST5", "last5", Shape::Lines, "up to five last lines of the command's standard error follow";
+    Last5 = "LAST5", "last5", Shape::Lines, "up to five last lines of the command's standard error follow, or of its standard output if standard error has none";
     Job = "JOB", "jobs", Shape::Rows(JOB), "a job: task, status, log, and title";
-    Left = "LEFT", "left", Shape::Texts, "a session or job that has not ended yet";
+    Left = "LEFT", "left", Shape::Texts, "a session, job or process that has not ended yet";
     M1Status = "M1_STATUS", "m1_status", Shape::Text, "the status of the mission: RUNNING, PASS or FAIL";
     Goal = "GOAL", "goal", Shape::Text, "the goal of the mission";
     Constraint = "CONSTRAINT", "constraints", Shape::Texts, "a constraint on the work or the mission";
@@ -300,11 +326,12 @@ keys! {
     Converged = "CONVERGED", "converged", Shape::Flag, "whether the reviewers agree: yes or no";
     Review = "REVIEW", "review", Shape::Text, "the id of a reviewer's reply";
     Fail = "FAIL", "fails", Shape::Texts, "a FAIL line of a reviewer: what to fix, and how";
+    StillOpen = "STILL_OPEN", "still_open", Shape::Texts, "a FAIL of an earlier reply that is not closed: the reply, why (unchanged: the document is the same; unknown: it is not known to have changed), and its line";
     Document = "DOCUMENT", "documents", Shape::Rows(DOCUMENT), "a document: reference, whether its file is unchanged (OK, CHANGED, MISSING, UNREADABLE), path";
     SessionId = "SESSION_ID", "session_id", Shape::Text, "the id of the session; set HF_SESSION to it";
     ExpiresAt = "EXPIRES_AT", "expires_at", Shape::Time, "when the session expires";
     Action = "ACTION", "action", Shape::Text, "what to do: start, hold or exit";
-    Project = "PROJECT", "projects", Shape::Rows(PROJECT), "a project; in hf-status with its state, open sessions, tasks in progress and open tasks";
+    Project = "PROJECT", "projects", Shape::Rows(PROJECT), "a project; in hf-status with its state, open sessions, tasks in progress, open tasks, and if it is paused or archived since when, by whom and why";
     ResumedFromPause = "RESUMED_FROM_PAUSE", "resumed_from_pause", Shape::TrueOnly, "true if the project was resumed from a pause shortly before";
     Instruction = "INSTRUCTION", "instruction", Shape::Text, "what to do first";
     Branch = "BRANCH", "branches", Shape::Rows(BRANCH), "a branch: reference, type, state, last activity, and label";
@@ -313,14 +340,16 @@ keys! {
     Message = "MESSAGE", "messages", Shape::Rows(MESSAGE), "a message: reference, state, time, sender, and text";
     Unread = "UNREAD", "unread", Shape::Number, "how many messages are unread";
     Choice = "CHOICE", "choices", Shape::Texts, "what a persona can do now: REACT, RESUME, CREATE or WAIT";
-    Candidate = "CANDIDATE", "candidates", Shape::Rows(CANDIDATE), "a suspended branch: reference, type, seconds since it was suspended, and label";
+    Candidate = "CANDIDATE", "candidates", Shape::Rows(CANDIDATE), "a suspended branch: reference, type, seconds since it was suspended, label, and how it stands";
+    Change = "CHANGE", "changes", Shape::Rows(CHANGE), "something to react to that is no message: the kind of event, what it is about, time, who did it, and a title";
     Words = "WORDS", "words", Shape::Number, "how many words the context has";
-    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many messages were left out of the context";
+    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many notes, messages, lines and summaries were left out of the context";
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
     Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
-    Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work";
+    Interrupted = "INTERRUPTED", "interrupted", Shape::Row(INTERRUPTED), "something took the agent away from its branch: the message or task, its sender, the branch, and its label; ADVICE says how to summarize it";
+    Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work, and the projects that it is logged in to";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
     Constraints = "CONSTRAINTS", "constraint_count", Shape::Number, "how many constraints apply; hf-constraint list shows them";
     Statement = "STATEMENT", "statement", Shape::Text, "the digest of the statement that an operator signs";
@@ -331,6 +360,13 @@ keys! {
     SignedAct = "SIGNED_ACT", "signed_acts", Shape::Rows(SIGNED_ACT), "what a compromised key has signed: the event, the act and its subject";
     Timer = "TIMER", "timers", Shape::Rows(TIMER), "a timer that runs this vault's watchdog: cron or systemd, where its entry is, and the entry";
     Check = "CHECK", "checks", Shape::Rows(CHECK), "a check of the timer: what is checked; ok, failed, or unknown if it cannot be told; the details; and the command that helps";
+    Description = "DESCRIPTION", "description", Shape::Text, "what the task is about";
+    Step = "STEP", "step", Shape::Row(STEP), "the step of the task to work on: its number, how many there are, and what to do";
+    Handoff = "HANDOFF", "handoff", Shape::Text, "the operator's note for the task's holder";
+    Note = "NOTE", "note", Shape::Text, "what was left with the task by somebody who worked on it";
+    Paused = "PAUSED", "paused", Shape::Row(PAUSED), "the pause that is over: since when and until when it lasted, by whom and why";
+    Comment = "COMMENT", "comment", Shape::Text, "what the operator said when the work was resumed";
+    Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks during the pause: the task, the event, by whom and why";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, Value, entity, row};
 use crate::base::text::count_noun;
-use crate::base::{EntityType, ShortRef};
-use crate::op::{ListEntry, ListOutcome, Projection};
+use crate::base::{Actor, EntityType, ShortRef};
+use crate::op::{ListEntry, ListFilter, ListOutcome, Projection};
 
 /// A page as hf-project shows it: of any projection, with the head that it covers.
 #[derive(Debug)]
@@ -85,9 +85,15 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
         (&[phase], false) => next = next.word(status).word(phase.as_str()),
         _ => {}
     }
-    if done.request.held_by.is_some() {
-        next = next.word("--mine");
+    let ListFilter { project, actor } = &done.request.filter;
+    if let Some(project) = project {
+        next = next.arg("--project", project);
     }
+    next = match actor.as_ref().map(Actor::agent) {
+        Some(Some(agent)) => next.arg("--agent", &agent),
+        Some(None) => next.word("--mine"),
+        None => next,
+    };
     match &done.request.made_for {
         None | Some((_, EntityType::Agent)) => {}
         // Only a short reference is safe to repeat; without it the command would show a different list.

@@ -1,9 +1,10 @@
 //! Replies about missions.
 
 use super::{Cell, Key, Next, Replies, Reply, Status, entity};
-use crate::base::limits;
 use crate::machine::Phase;
 use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
+use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds};
+use crate::policy::rules;
 
 /// The content of the state file. SUM is kept short, so that the whole reply stays within the limit of the file.
 fn mission_reply(status: Status, sum: String, view: &MissionView) -> Reply {
@@ -16,27 +17,42 @@ fn mission_reply(status: Status, sum: String, view: &MissionView) -> Reply {
         .with(Key::TaskId, m1.task.as_str())
         .with(Key::Logref, m1.logref.as_str())
         .with(Key::OpenK, m1.open_k.as_str())
-        .with(Key::Round, round(m1.round))
+        .with(Key::Round, round(m1.rounds))
         .with(Key::LastAction, m1.last_action.as_str())
         .with(Key::NextAction, m1.next_action.as_str())
         .warn(view.warnings.clone())
 }
 
 /// The round, and how many there are at most.
-pub fn round(number: u64) -> Cell {
-    Cell::NumberOf(number, limits::ROUNDS_MAX_COUNT)
+pub fn round(rounds: Rounds) -> Cell {
+    Cell::NumberOf(rounds.begun, rounds.max)
 }
 
-/// Polls the job in progress, or shows the task; else the next step from the state file, if it is a safe command.
+/// Polls the job in progress, or shows the task; else the next step from the state file, if it is a safe command. A step
+/// of `hf-state go` is never polled: the failure that hf-poll reports is the fixer's to repair.
 fn next(view: &MissionView) -> Next {
     if let Some((task, reference)) = view.busy.as_ref().and_then(|task| Some((task, entity::plain_reference(task)?))) {
-        return match task.is_job() {
-            true => Next::run("hf-poll").value(&reference),
-            false => Next::run("hf-task").word("show").value(&reference),
+        return match (task.is_job(), task.as_task().mission_step()) {
+            (true, Some(_)) => Next::run("hf-state").word("go"),
+            (true, None) => Next::run("hf-poll").value(&reference),
+            (false, _) => Next::run("hf-task").word("show").value(&reference),
         };
     }
-    match view.mission.phase {
-        Phase::Running => Next::repeated(&view.m1.next_action),
+    match &view.standing {
+        MissionStanding::OutOfRounds { .. } | MissionStanding::EndedByPerson { .. } => Next::OPERATOR,
+        MissionStanding::Reviewed(design) => match design.next {
+            DesignStep::Fix { .. } => Next::Patch,
+            DesignStep::Ask { .. } => Next::run("hf-review").word("status"),
+            DesignStep::Approve { .. } | DesignStep::Judge => Next::OPERATOR,
+            DesignStep::Work { driver: Driver::Go } => Next::run("hf-state").word("go"),
+            DesignStep::Work { driver: Driver::Agent } => Next::None,
+        },
+        MissionStanding::Failed { job, driver, is_reported, .. }
+            if *driver == Driver::Agent || (*is_reported && !rules::was_lost(job)) =>
+        {
+            Next::Patch
+        }
+        _ if view.mission.phase == Phase::Running => Next::repeated(&view.m1.next_action),
         _ => Next::None,
     }
 }
@@ -51,7 +67,7 @@ impl Replies for MissionOutcome {
     fn reply(&self) -> Reply {
         let MissionOutcome { recorded, view } = self;
         let status = if recorded.duplicate { Status::Duplicate } else { Status::Recorded };
-        let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.phase, round(view.m1.round).plain());
+        let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.phase, view.m1.rounds);
         mission_reply(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
     }
 }
@@ -63,7 +79,7 @@ impl Replies for GoOutcome {
             GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
             GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
             GoStanding::Failed => (Status::Fail, Next::Patch),
-            GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),
+            GoStanding::EndedByPerson | GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),
             GoStanding::OutOfRounds => (Status::RoundLimit, Next::OPERATOR),
         };
         let m1 = &self.view.m1;
@@ -71,9 +87,11 @@ impl Replies for GoOutcome {
             .next(next)
             .with(Key::M1Status, m1.status)
             .with(Key::TaskId, m1.task.as_str())
-            .with(Key::Round, round(m1.round));
+            .with(Key::Round, round(m1.rounds));
         let reply = match self.standing {
-            GoStanding::Failed | GoStanding::OutOfRounds => reply.with_lines(Key::Last5, self.last5.clone()),
+            GoStanding::Failed | GoStanding::EndedByPerson | GoStanding::OutOfRounds => {
+                reply.with_lines(Key::Last5, self.last5.clone())
+            }
             _ => reply,
         };
         reply.with_some(Key::Logref, self.logref.as_deref()).warn(self.view.warnings.clone())

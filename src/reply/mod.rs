@@ -132,6 +132,22 @@ impl Reply {
         self.put(key, Value::Texts(texts), Audience::Everyone)
     }
 
+    /// The same; if the reply has texts of this key already, those that are new follow them.
+    pub fn and_texts(mut self, key: Key, texts: impl IntoIterator<Item = impl ToString>) -> Self {
+        let more = texts.into_iter().map(|text| text.to_string());
+        match self.fields.iter_mut().find(|field| field.key == key) {
+            Some(Field { value: Value::Texts(known), .. }) => {
+                for text in more {
+                    if !known.contains(&text) {
+                        known.push(text);
+                    }
+                }
+                self
+            }
+            _ => self.with_texts(key, more),
+        }
+    }
+
     /// Adds a repeating key, with one row each time.
     pub fn with_rows(self, key: Key, rows: impl IntoIterator<Item = Row>) -> Self {
         self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Everyone)
@@ -145,6 +161,14 @@ impl Reply {
     /// Adds a key with one row.
     pub fn with_row(self, key: Key, row: Row) -> Self {
         self.put(key, Value::Rows(vec![row]), Audience::Everyone)
+    }
+
+    /// Adds a key with one row, if there is one.
+    pub fn with_some_row(self, key: Key, row: Option<Row>) -> Self {
+        match row {
+            Some(row) => self.with_row(key, row),
+            None => self,
+        }
     }
 
     /// Adds counts by name.

@@ -18,6 +18,8 @@ const SAFE: &[&str] = &[
     "hf-job list",
     "hf-review fails",
     "hf-review status",
+    "hf-state done",
+    "hf-state fire REF",
     "hf-state go",
     "hf-state round",
     "hf-state show",

@@ -1,11 +1,12 @@
 //! Replies to an agent that logs in, asks for work, reports and logs out.
 
-use super::{Key, Next, Replies, Reply, Status, entity, event, row, sentence};
+use super::{Key, Next, Replies, Reply, Row, Status, entity, event, row, sentence};
 use crate::base::EntityId;
 use crate::machine::Phase;
 use crate::op::Recorded;
 use crate::op::session::{
-    Action, ActionReason, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
+    Action, ActionReason, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, PauseChange, PauseOver,
+    RenewOutcome, ReportOutcome,
 };
 
 /// What an agent should do first after a pause.
@@ -94,12 +95,25 @@ impl Replies for NextOutcome {
             .with(Key::Action, self.action.as_str())
             .with_rows(Key::Project, [row![self.project.id()]])
             .with_some(Key::TaskId, self.task.as_ref().map(|task| task.name()))
+            .with_some_row(Key::Step, self.task.as_ref().and_then(entity::active_step))
+            .with_some(Key::ExpiresAt, self.leave_by)
     }
+}
+
+fn pause_row(pause: &PauseOver) -> Row {
+    row![pause.since, pause.until, pause.by.as_deref(), pause.why.as_deref()]
+}
+
+/// `T-0001 TaskEdited by user:jo: the direction was wrong`.
+fn change(change: &PauseChange) -> String {
+    let event = &change.event;
+    let why = event.payload.get("reason").and_then(|why| why.as_str()).map(|why| format!(": {why}"));
+    format!("{} {} by {}{}", change.task, event.event_type.as_str(), event.actor, why.unwrap_or_default())
 }
 
 impl Replies for MyTaskOutcome {
     fn reply(&self) -> Reply {
-        let resumed = self.resumed_from_pause;
+        let resumed = self.resumed.as_ref();
         let reply = match &self.task {
             None => Reply::new(Status::NoTask, "no task is ready"),
             Some(task) => {
@@ -114,12 +128,16 @@ impl Replies for MyTaskOutcome {
         let reply = reply
             .acting(self.agent.clone())
             .with_some(Key::State, self.task.as_ref().map(|task| task.phase.as_str()))
-            .with_some(Key::ResumedFromPause, resumed.then_some(true))
-            .with_some(Key::Instruction, resumed.then_some(INSTRUCTION))
+            .with_some(Key::ResumedFromPause, resumed.map(|_| true))
+            .with_some(Key::Instruction, resumed.map(|_| INSTRUCTION))
+            .with_some_row(Key::Paused, resumed.map(pause_row))
+            .with_some(Key::Comment, resumed.and_then(|pause| pause.comment.as_deref()))
+            .with_texts(Key::Changed, resumed.iter().flat_map(|pause| &pause.changes).map(change))
             .with_some(Key::Previous, self.checkpoint.as_deref())
+            .with_some_row(Key::Step, self.task.as_ref().and_then(entity::active_step))
             .with_rows(Key::Event, self.events.iter().map(event::row))
             .with_rows(Key::Entity, self.artifacts.iter().map(entity::row))
             .warn(self.warnings.clone());
-        entity::with_constraints(reply, &self.constraints)
+        entity::with_constraints(entity::with_brief(reply, &self.brief), &self.constraints)
     }
 }

@@ -1,14 +1,51 @@
-//! What stands in the way of all work, in every reply: an agent is told to leave or to ask, an operator sees since when
-//! and why.
+//! What every reply tells its caller. What stands in the way of all work: an agent is told to leave or to ask, an
+//! operator sees since when and why. And what took a persona away from its branch: how to close that activity with a
+//! summary, and where to go on.
 
-use super::{Key, Next, Reply, Status, row};
-use crate::base::Subject;
+use super::{Key, Next, Reply, Status, branch, row};
 use crate::base::actor::ActorKind;
-use crate::op::{Context, Obstacle, Standing};
+use crate::base::{EntityType, Subject, text};
+use crate::machine::Phase;
+use crate::op::{CallersSituation, Context, Displacement, Obstacle, Standing};
+
+/// How much of a label is shown.
+const LABEL_MAX_CHARS: usize = 40;
 
 impl Reply {
+    /// Tells the caller about its situation.
+    pub fn with_situation(self, ctx: &Context, situation: &CallersSituation) -> Reply {
+        let reply = match &situation.displacement {
+            Some(displacement) => self.with_displacement(displacement),
+            None => self,
+        };
+        match &situation.standing {
+            Some(standing) => reply.with_standing(ctx, standing),
+            None => reply,
+        }
+    }
+
+    /// Tells a persona what took it away from its branch, how to summarize what it did there, and how to note something
+    /// where it is now.
+    fn with_displacement(mut self, displacement: &Displacement) -> Reply {
+        let Displacement { left, at, root, cause, by, .. } = displacement;
+        let is_message = cause.as_ref().is_some_and(|cause| cause.subject.entity == EntityType::Message);
+        let is_unread = cause.as_ref().is_some_and(|cause| cause.phase == Phase::Unread);
+        let leads_elsewhere = self.next.argv().first().is_none_or(|command| command != "hf-branch");
+        if is_unread && leads_elsewhere && self.exit == 0 {
+            self.next = branch::read_inbox();
+        }
+        let here = if is_message { root } else { at };
+        let advice = [
+            format!("hf-branch suspend {} --summary TEXT", left.name()),
+            format!("hf-branch note --branch {} TEXT", here.name()),
+        ];
+        let label = left.as_branch().label().map(|label| text::cut(label, LABEL_MAX_CHARS));
+        let cause = cause.as_ref().map(|cause| cause.name());
+        self.with_row(Key::Interrupted, row![cause, by.as_deref(), left.name(), label]).and_texts(Key::Advice, advice)
+    }
+
     /// Tells the caller what stands in the way, unless the reply takes it into account already.
-    pub fn with_standing(mut self, ctx: &Context, standing: &Standing) -> Reply {
+    fn with_standing(mut self, ctx: &Context, standing: &Standing) -> Reply {
         if self.tells_standing {
             return self;
         }

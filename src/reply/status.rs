@@ -58,7 +58,8 @@ statuses! {
     Queued = "QUEUED", 0, "the job is waiting for its turn";
     Running = "RUNNING", 0, "the work is still in progress";
     Orphaned = "ORPHANED", 0, "the job is running without its supervisor";
-    Cancelled = "CANCELLED", 0, "the job was cancelled";
+    Cancelled = "CANCELLED", 0, "the job was cancelled, and none of its processes is left";
+    NotEnded = "NOT_ENDED", 1, "some processes of the job could not be ended";
     Fail = "FAIL", 1, "the work failed";
     Lost = "LOST", 1, "the job died with its supervisor; its result is unknown";
     NoTask = "NO_TASK", 1, "no task is ready";

@@ -5,6 +5,9 @@ use crate::machine::Phase;
 use crate::op::pause::{PauseOutcome, PauseProgress, RestOutcome};
 use crate::op::{ResumeOutcome, StopOutcome};
 
+/// EXIT of a wait that was over before the project was drained.
+const GAVE_UP_EXIT: u8 = 1;
+
 impl Replies for StopOutcome {
     fn reply(&self) -> Reply {
         let (status, sum) = match (&self.unrecorded, self.duplicate) {
@@ -46,7 +49,8 @@ impl Replies for RestOutcome {
         };
         let ids = self.recorded.iter().flat_map(|recorded| &recorded.ids);
         let warnings = self.recorded.as_ref().map(|recorded| recorded.warnings.clone()).unwrap_or_default();
-        project_reply(status, &self.project).with_texts(Key::EventId, ids).warn(warnings)
+        let reply = project_reply(status, &self.project).with_texts(Key::EventId, ids).warn(warnings);
+        if self.gave_up { reply.exit(GAVE_UP_EXIT) } else { reply }
     }
 }
 

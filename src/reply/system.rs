@@ -94,7 +94,8 @@ fn agent_row(agent: &AgentView, now: Timestamp) -> Row {
     };
     let (at, sign) = agent.last_sign;
     let holds = (!agent.holds.is_empty()).then(|| agent.holds.join(","));
-    row![agent.name.as_str(), health, at, sign.as_str(), age(at, now), holds, agent.deep_work.as_deref()]
+    let projects = (!agent.projects.is_empty()).then(|| agent.projects.join(","));
+    row![agent.name.as_str(), health, at, sign.as_str(), age(at, now), holds, agent.deep_work.as_deref(), projects]
 }
 
 /// Tasks by phase. The usual phases are listed even if no task is in them.
@@ -105,7 +106,17 @@ fn tasks(counted: &[(Phase, u64)]) -> Vec<(Phase, u64)> {
 }
 
 fn project_row(view: &ProjectView) -> Row {
-    row![view.name.as_str(), view.phase.as_str(), view.sessions, view.running, view.open]
+    let standing = view.standing.as_ref();
+    row![
+        view.name.as_str(),
+        view.phase.as_str(),
+        view.sessions,
+        view.running,
+        view.open,
+        standing.and_then(|standing| standing.since),
+        standing.and_then(|standing| standing.by.as_deref()),
+        standing.map(|standing| standing.why.as_str()).filter(|why| !why.is_empty())
+    ]
 }
 
 impl Replies for MetricsOutcome {

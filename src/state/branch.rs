@@ -1,21 +1,42 @@
 //! Facts about branches that do not come from a single event: which branch of a persona is active, the phase of its
-//! root, and its latest closed threads.
+//! root, its latest closed threads, and which threads have a summary.
 //!
 //! A persona is an agent. Its root, the branch for the user, has the agent's name as its id. Facts about the persona are
-//! stored there: the active branch, the latest threads closed on other branches, and the message that interrupts it. The
-//! root is active while no other branch of its persona is.
+//! stored there: the active branch, the latest threads closed on other branches, the branches of which something was
+//! heard last, the message that interrupts it, and the thread that it was taken away from without having said anything
+//! since. The root is active while no other branch of its persona is.
+//!
+//! A message between personas belongs to their social branches. While such a branch has no open thread, its messages
+//! wait there, and its next thread begins with them.
 
 use serde_json::Value;
 
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityId, EntityType, Subject, limits, text};
-use crate::event::Event;
+use crate::base::{Actor, Digest, EntityId, EntityType, Subject, limits, text};
+use crate::event::{Event, Kind};
 use crate::machine::Phase;
 
 /// The root of an agent.
 pub fn root_of(persona: &EntityId) -> Subject {
     Subject::new(EntityType::Branch, persona.clone())
+}
+
+/// The subject under which the social branch of a persona with a partner is found. No entity has this id.
+fn pair(persona: &str, partner: &str) -> Option<Subject> {
+    let digest = Digest::of_bytes(format!("{persona} {partner}").as_bytes()).to_string();
+    let id: String = digest.chars().skip_while(|c| *c != ':').skip(1).take(PAIR_CHARS).collect();
+    EntityId::parse(&id).ok().map(|id| Subject::new(EntityType::Branch, id))
+}
+
+/// How many digits of a digest name a pair of personas.
+const PAIR_CHARS: usize = 48;
+
+/// A list in which this entry is the last, and occurs once.
+fn moved_to_end(list: Option<&Value>, entry: &str, max: usize) -> Value {
+    let mut list = list.and_then(Value::as_array).cloned().unwrap_or_default();
+    list.retain(|known| known.as_str() != Some(entry));
+    append_capped(Some(&list.into()), entry, max)
 }
 
 /// The first line of a text, cut to a short length.
@@ -57,6 +78,12 @@ impl State {
         self.entity(&subject).filter(|branch| branch.phase == Phase::Active).map(|branch| branch.into_owned())
     }
 
+    /// The branch in which a persona talks with a partner.
+    pub fn social_branch(&self, persona: &EntityId, partner: &EntityId) -> Option<Entity> {
+        let found = self.made_for(&pair(persona.as_str(), partner.as_str())?, EntityType::Branch);
+        found.into_iter().find(|branch| branch.is_social(persona.as_str(), partner.as_str()))
+    }
+
     /// The personas that get social branches with each other automatically.
     pub fn personas(&self) -> Vec<EntityId> {
         let system = self.entity(&Subject::SYSTEM);
@@ -67,8 +94,17 @@ impl State {
             .collect()
     }
 
-    /// Adds a new persona to the list, up to the limit.
+    /// Adds a new persona to the list, up to the limit. A new social branch can be found by its two personas.
     pub(super) fn count_persona(&mut self, subject: &Subject, event: &Event) {
+        let social = self.entity(subject).filter(|branch| branch.first_event == event.id).and_then(|branch| {
+            let partner = branch.text("partner_persona_id").filter(|_| branch.text("branch_type") == Some("social"))?;
+            pair(branch.text("persona_id")?, partner)
+        });
+        if let Some(pair) = social {
+            self.changes.links.insert((pair, subject.clone()));
+            self.introduced(subject, event);
+        }
+        self.acted(subject, event);
         let new = self.entity(subject).is_some_and(|root| root.is_root() && root.first_event == event.id);
         if new && self.personas().len() < limits::PERSONAS_MAX_COUNT {
             self.change(&Subject::SYSTEM, |system| {
@@ -80,7 +116,23 @@ impl State {
 
     pub(super) fn thread_opened(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         let number = branch.count("threads");
-        self.change(thread, |thread| drop(thread.facts.insert("number".to_owned(), number.into())));
+        let waited = branch.count("_waiting_count");
+        let before = branch.count("_messages").saturating_sub(waited);
+        let waiting = branch.facts.get("_waiting").cloned();
+        self.change(thread, |thread| {
+            thread.facts.insert("number".to_owned(), number.into());
+            thread.facts.insert("_before".to_owned(), before.into());
+            if let Some(waiting) = waiting {
+                thread.facts.insert("tail".to_owned(), waiting);
+                thread.facts.insert("messages".to_owned(), waited.into());
+            }
+        });
+        if waited > 0 {
+            self.change(&branch.subject, |branch| {
+                branch.facts.retain(|fact, _| fact != "_waiting" && fact != "_waiting_count");
+            });
+        }
+        self.acted(&branch.subject, event);
         // The projections contain only the newest thread of each branch.
         let before = self.entity(thread).and_then(|thread| thread.named("anchor_id", EntityType::Thread));
         if let Some(before) = before {
@@ -98,8 +150,19 @@ impl State {
         if branch.is_root() {
             return;
         }
+        self.acted(&branch.subject, event);
+        // An act of the toolkit, not of the persona, took it away.
+        let is_taken = event.actor.starts_with("core:") && event.event_type.known() == Some(Kind::ThreadAborted);
+        if event.payload.contains_key("summary") && !event.actor.starts_with("core:") {
+            self.add_summary(&branch.subject, thread);
+        }
         let (id, thread) = (branch.subject.id().to_owned(), thread.id().to_owned());
         self.move_root(branch, Phase::Active, event, |root| {
+            let recent = moved_to_end(root.facts.get("_recent"), &id, limits::ANCHORS_MAX_COUNT);
+            root.facts.insert("_recent".to_owned(), recent);
+            if is_taken {
+                root.facts.insert("_left_thread".to_owned(), thread.clone().into());
+            }
             if root.text("active_branch_id") == Some(&id) {
                 root.facts.remove("active_branch_id");
             }
@@ -109,8 +172,81 @@ impl State {
         });
     }
 
+    /// Remembers that a thread has a summary.
+    fn add_summary(&mut self, branch: &Subject, thread: &Subject) {
+        self.change(branch, |branch| {
+            let all = moved_to_end(branch.facts.get("_summaries"), thread.id(), limits::ANCHORS_MAX_COUNT);
+            branch.facts.insert("_summaries".to_owned(), all);
+        });
+    }
+
+    /// An aborted thread was summarized.
+    pub(super) fn thread_summarized(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
+        self.add_summary(&branch.subject, thread);
+        self.acted(&branch.subject, event);
+    }
+
+    /// A persona itself did something on one of its branches: it knows where it is.
+    pub(super) fn acted(&mut self, branch: &Subject, event: &Event) {
+        let persona = self.entity(branch).and_then(|branch| EntityId::parse(branch.text("persona_id")?).ok());
+        let Some(persona) = persona.filter(|persona| event.actor.strip_prefix("agent:") == Some(persona.as_str()))
+        else {
+            return;
+        };
+        let told = |fact: &str| fact == "_left_thread" || fact == "_changes";
+        if self.root(&persona).is_some_and(|root| root.facts.keys().any(|fact| told(fact))) {
+            self.change(&root_of(&persona), |root| root.facts.retain(|fact, _| !told(fact)));
+        }
+    }
+
+    /// Remembers what matters to a persona and is not its own act, until it does something on a branch: a task assigned
+    /// to it, an answer to its question, the end of its job, an anomaly.
+    pub(super) fn note_change(&mut self, kind: Kind, event: &Event) {
+        let Ok(subject) = Subject::parse(&event.subject) else { return };
+        let entity = self.entity(&subject);
+        let concerned = match (kind, &entity) {
+            (Kind::TaskAssigned, Some(task)) if !task.is_job() => task.text("holder"),
+            (Kind::TaskSucceeded | Kind::TaskAborted, Some(task)) if task.is_job() => task.text("_proposed_by"),
+            (Kind::DecisionApproved | Kind::DecisionRejected, Some(decision)) => {
+                decision.text("_requested_by").filter(|by| by.starts_with("agent:"))
+            }
+            (Kind::AnomalyDetected, _) if subject.entity == EntityType::Agent => Some(event.subject.as_str()),
+            _ => return,
+        };
+        // A question of the toolkit is about work that somebody proposed.
+        let of_target = || {
+            let decision = entity.as_ref().filter(|entity| entity.subject.entity == EntityType::Decision)?;
+            let target = self.entity(&Subject::parse(decision.text("target")?).ok()?)?;
+            target.text("_proposed_by").map(str::to_owned)
+        };
+        let concerned = concerned.map(str::to_owned).or_else(of_target);
+        // Its own act is no news to it; a job's end is recorded in its name.
+        let is_own = |who: &String| *who == event.actor && !entity.as_ref().is_some_and(|entity| entity.is_job());
+        let concerned = concerned.filter(|who| !is_own(who));
+        let persona = concerned.and_then(|who| EntityId::parse(who.strip_prefix("agent:")?).ok());
+        let Some(root) = persona.and_then(|persona| self.root(&persona)) else { return };
+        self.change(&root.subject, |root| {
+            let changes = append_capped(root.facts.get("_changes"), &event.id.to_string(), limits::CHANGES_MAX_COUNT);
+            root.facts.insert("_changes".to_owned(), changes);
+        });
+    }
+
+    /// Remembers how long the titles of a persona's knowledge are, so that they are found in a text without trying all.
+    pub(super) fn knowledge_recorded(&mut self, event: &Event) {
+        let persona =
+            event.payload.get("persona_id").and_then(Value::as_str).and_then(|name| EntityId::parse(name).ok());
+        let title = event.payload.get("title").and_then(Value::as_str).map(text::caseless);
+        let Some((root, title)) = persona.and_then(|persona| self.root(&persona)).zip(title) else { return };
+        let length = Value::from(title.chars().count());
+        let mut lengths = root.facts.get("_title_lengths").and_then(Value::as_array).cloned().unwrap_or_default();
+        if !lengths.contains(&length) {
+            lengths.push(length);
+            self.change(&root.subject, |root| drop(root.facts.insert("_title_lengths".to_owned(), lengths.into())));
+        }
+    }
+
     /// Adds a message to the conversation that it belongs to: a message from a user to the root, a message between
-    /// personas to their social branches if these are active.
+    /// personas to their social branches, where it waits if they are not active.
     pub(super) fn message_sent(&mut self, message: &Subject, event: &Event) {
         let new = self.entity(message).is_some_and(|message| message.first_event == event.id);
         let to = event.payload.get("to").and_then(Value::as_str).and_then(|to| EntityId::parse(to).ok());
@@ -139,17 +275,49 @@ impl State {
         }
     }
 
-    /// Adds a message to the persona's thread with this partner, if that branch is active.
+    /// Adds a message to the persona's conversation with this partner. If they have none yet, one is created because of
+    /// this message, and `introduced` adds it there.
     fn add_to_social_branch(&mut self, persona: &EntityId, partner: &EntityId, event: &Event) {
-        let active = self.root(persona).and_then(|root| self.active_branch(&root));
-        if let Some(branch) = active.filter(|branch| branch.is_social(persona.as_str(), partner.as_str())) {
-            let text = event.payload.get("text").and_then(Value::as_str).unwrap_or_default();
-            self.change(&branch.subject, |branch| {
-                branch.facts.insert("last_activity".to_owned(), event.timestamp.to_string().into());
-                branch.facts.insert("brief_state".to_owned(), brief(text).into());
-            });
-            self.add_to_thread(&branch, event);
+        let Some(branch) = self.social_branch(persona, partner) else { return };
+        let text = event.payload.get("text").and_then(Value::as_str).unwrap_or_default();
+        self.change(&branch.subject, |branch| {
+            branch.facts.insert("last_activity".to_owned(), event.timestamp.to_string().into());
+            branch.facts.insert("brief_state".to_owned(), brief(text).into());
+        });
+        match branch.phase {
+            Phase::Active => self.add_to_thread(&branch, event),
+            _ => self.let_wait(&branch, persona, &event.id.to_string()),
         }
+    }
+
+    /// Adds the message because of which a social branch was created.
+    fn introduced(&mut self, branch: &Subject, event: &Event) {
+        let newest = self.nth(EntityType::Message, self.changes.tally.made(EntityType::Message));
+        let message = newest.and_then(|newest| self.entity(&newest).map(|message| message.into_owned()));
+        let message = message.filter(|message| event.parents.contains(&message.first_event));
+        let Some((message, branch)) = message.zip(self.entity(branch).map(|branch| branch.into_owned())) else {
+            return;
+        };
+        let text = brief(message.text("text").unwrap_or_default());
+        self.change(&branch.subject, |branch| drop(branch.facts.insert("brief_state".to_owned(), text.into())));
+        if let Some(persona) = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok()) {
+            self.let_wait(&branch, &persona, &message.first_event.to_string());
+        }
+    }
+
+    /// Keeps a message for the next thread of a branch.
+    fn let_wait(&mut self, branch: &Entity, persona: &EntityId, message: &str) {
+        self.change(&branch.subject, |branch| {
+            let waiting = append_capped(branch.facts.get("_waiting"), message, limits::TAIL_MAX_COUNT);
+            branch.facts.insert("_waiting".to_owned(), waiting);
+            for fact in ["_waiting_count", "_messages"] {
+                branch.facts.insert(fact.to_owned(), (branch.count(fact) + 1).into());
+            }
+        });
+        self.change(&root_of(persona), |root| {
+            let recent = moved_to_end(root.facts.get("_recent"), branch.subject.id(), limits::ANCHORS_MAX_COUNT);
+            root.facts.insert("_recent".to_owned(), recent);
+        });
     }
 
     fn add_to_thread(&mut self, branch: &Entity, event: &Event) {
@@ -158,6 +326,9 @@ impl State {
             let tail = append_capped(thread.facts.get("tail"), &event.id.to_string(), limits::TAIL_MAX_COUNT);
             thread.facts.insert("tail".to_owned(), tail);
             thread.facts.insert("messages".to_owned(), (thread.count("messages") + 1).into());
+        });
+        self.change(&branch.subject, |branch| {
+            branch.facts.insert("_messages".to_owned(), (branch.count("_messages") + 1).into());
         });
     }
 

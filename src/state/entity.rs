@@ -74,10 +74,10 @@ impl Entity {
         self.reference().map(|reference| ShortRef { tag: None, ..reference })
     }
 
-    /// The last event that changed what it is: its phase, or for a requirement its analysis.
+    /// The last event that changed what it is: its phase, for a requirement its analysis, for a task an edit.
     pub fn last_change(&self) -> Ulid {
-        let analysis = self.text("_analyzed_by").and_then(parse_ulid);
-        analysis.map_or(self.last_event, |analysis| analysis.max(self.last_event))
+        let change = self.text("_analyzed_by").or_else(|| self.text("_edited_by")).and_then(parse_ulid);
+        change.map_or(self.last_event, |change| change.max(self.last_event))
     }
 
     /// Everything known beyond its phase, by the names in its projection.
@@ -134,6 +134,12 @@ impl Entity {
     /// Whether it is a job whose command has not been started: it waits for an approval, another task or a free slot.
     pub(super) fn is_waiting_job(&self) -> bool {
         matches!(self.phase, Phase::Proposed | Phase::Ready) && self.is_job()
+    }
+
+    /// Whether it is a ready task whose priority is not the usual one.
+    pub(super) fn is_ranked(&self) -> bool {
+        let is_usual = |priority: &str| priority == "normal";
+        self.phase == Phase::Ready && self.text("priority").is_some_and(|priority| !is_usual(priority))
     }
 
     /// Its name for people: the short reference without the tag, or the subject.

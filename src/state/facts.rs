@@ -1,8 +1,9 @@
 //! The facts of entities, as one table: which event sets which fact, and to what.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Entity;
+use super::duty::{self, DutySign};
 use crate::base::{Digest, EntityType, Timestamp, limits, text};
 use crate::event::kind::SIGNED_BY;
 use crate::event::{Event, Kind};
@@ -19,8 +20,17 @@ enum FactSource {
     Remove,
     /// The list of past holders with the current holder added.
     PastHolders,
+    /// The holder from which the task is taken, if this member of the payload says why; kept if the same holder gets the
+    /// task again, else removed.
+    TakenFrom(&'static str),
+    /// The steps in the payload; one that was there before keeps its mark.
+    Steps,
+    /// The steps, with the mark of one of them changed.
+    MarkedStep,
     /// A digest of the payload and of the previous digest.
     Content,
+    /// The same, if the payload has one of these members.
+    ContentIf(&'static [&'static str]),
     /// The event's time.
     Time,
     /// An earlier time in a member of the payload, else the event's time.
@@ -35,10 +45,6 @@ enum FactSource {
     SignTime,
     /// The same, if a member of the payload has this value.
     SignTimeIf(&'static str, &'static str),
-    /// The same, unless an introspection is owed already.
-    SignTimeIfNoDuty,
-    /// The value of another fact, if no introspection is owed.
-    ValueIfNoDuty(&'static str),
     /// A member of the payload of the sign of life from which this other fact has its time.
     PayloadOfLatest(&'static str, &'static str),
     /// The later of the fact and a time in a member of the payload.
@@ -63,9 +69,11 @@ enum FactSource {
     AtMostSignTime,
     /// The fact plus a member of the payload.
     Plus(&'static str),
-    /// The duty to write an introspection after deep work.
+    /// The signs on which the duty to write an introspection depends, with this one added.
+    DutySigns,
+    /// That duty; see `duty`.
     Duty,
-    /// When that duty was broken, if it is broken now and was not before.
+    /// Since when it is broken, if it is.
     DutyBrokenAt,
     /// The event's actor.
     Actor,
@@ -75,6 +83,8 @@ enum FactSource {
     EventId,
     /// The event's id, if the payload has this member.
     EventIdIf(&'static str),
+    /// The event's id, unless the payload has this member.
+    EventIdUnless(&'static str),
     /// The id of the event's subject.
     SubjectId,
     /// A counter that is reset by this event.
@@ -90,6 +100,9 @@ enum FactSource {
 
 use FactSource::*;
 
+/// The member and the fact with the steps of a task.
+pub(super) const STEPS: &str = "steps";
+
 /// The order of rows is the order of facts in a projection. A fact whose name starts with `_` is internal and not part of
 /// the projection.
 const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
@@ -100,6 +113,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::System, Kind::EmergencyStopIssued, "stop_reason", Payload("reason")),
     (EntityType::Requirement, Kind::RequirementProposed, "title", Payload("title")),
     (EntityType::Requirement, Kind::RequirementProposed, "project_id", Payload("project_id")),
+    (EntityType::Requirement, Kind::RequirementProposed, "_proposed_by", Actor),
     (EntityType::Requirement, Kind::RequirementProposed, "content", Content),
     (EntityType::Requirement, Kind::RequirementAnalyzed, "content", Content),
     (EntityType::Requirement, Kind::OscillationDetected, "content", Content),
@@ -130,10 +144,27 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskProposed, "requirement_id", Payload("requirement_id")),
     (EntityType::Task, Kind::TaskProposed, "project_id", Payload("project_id")),
     (EntityType::Task, Kind::TaskProposed, "title", Payload("title")),
+    (EntityType::Task, Kind::TaskEdited, "title", Payload("title")),
+    (EntityType::Task, Kind::TaskProposed, "description", Payload("description")),
+    (EntityType::Task, Kind::TaskEdited, "description", Payload("description")),
+    (EntityType::Task, Kind::TaskEdited, "_described_by", EventIdIf("description")),
+    (EntityType::Task, Kind::TaskProposed, STEPS, Steps),
+    (EntityType::Task, Kind::TaskEdited, STEPS, Steps),
+    (EntityType::Task, Kind::StepMarked, STEPS, MarkedStep),
+    (EntityType::Task, Kind::StepMarked, "_marked_by", EventId),
+    (EntityType::Task, Kind::TaskProposed, "priority", Payload("priority")),
+    (EntityType::Task, Kind::TaskEdited, "priority", Payload("priority")),
+    (EntityType::Task, Kind::TaskEdited, "edited_at", Time),
+    (EntityType::Task, Kind::TaskEdited, "edited_because", Payload("reason")),
+    (EntityType::Task, Kind::TaskEdited, "_edited_by", EventId),
+    (EntityType::Task, Kind::TaskNoted, "note", Payload("text")),
+    (EntityType::Task, Kind::TaskNoted, "_noted_by", EventId),
     (EntityType::Task, Kind::TaskProposed, "_proposed_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
+    (EntityType::Task, Kind::TaskEdited, "after", Payload("after")),
     (EntityType::Task, Kind::TaskProposed, "destructive", Payload("destructive")),
     (EntityType::Task, Kind::TaskProposed, "max_retries", Payload("max_retries")),
+    (EntityType::Task, Kind::TaskAssigned, "max_retries", Payload("max_retries")),
     (EntityType::Task, Kind::TaskProposed, "rework_of", Payload("rework_of")),
     (EntityType::Task, Kind::TaskProposed, "rework_reason", Payload("reason")),
     (EntityType::Task, Kind::TaskProposed, "command_hash", Payload("command_hash")),
@@ -147,7 +178,12 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::RunStarted, "changed_because", Remove),
     (EntityType::Task, Kind::TaskProposed, "job", Payload("job")),
     (EntityType::Task, Kind::TaskAssigned, "job", Payload("job")),
+    (EntityType::Task, Kind::TaskProposed, "of_mission", Payload("of_mission")),
+    (EntityType::Task, Kind::TaskAssigned, "of_mission", Payload("of_mission")),
+    (EntityType::Task, Kind::TaskProposed, "_mission_step", Payload("mission_step")),
+    (EntityType::Task, Kind::TaskProposed, "_planned", Payload("planned")),
     (EntityType::Task, Kind::TaskProposed, "content", Content),
+    (EntityType::Task, Kind::TaskEdited, "content", ContentIf(&["title", "description", "steps"])),
     (EntityType::Task, Kind::CommandChanged, "content", Content),
     (EntityType::Task, Kind::CommandChanged, "holder", Remove),
     (EntityType::Task, Kind::CommandChanged, "lease_seconds", Remove),
@@ -159,10 +195,14 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskAssigned, "past_holders", PastHolders),
     // Before the holder, which it compares.
     (EntityType::Task, Kind::TaskAssigned, "constraint_id", OfClaim("constraint_id")),
+    (EntityType::Task, Kind::TaskAssigned, "_taken_from", TakenFrom("reason")),
+    (EntityType::Task, Kind::TaskAssigned, "assigned_because", OfClaim("reason")),
+    (EntityType::Task, Kind::TaskAssigned, "handoff", OfClaim("handoff")),
     (EntityType::Task, Kind::TaskAssigned, "holder", PayloadOrRemove("holder")),
     (EntityType::Task, Kind::TaskAssigned, "lease_seconds", PayloadOrRemove("lease_seconds")),
     (EntityType::Task, Kind::TaskAssigned, "claimed_at", Time),
     (EntityType::Task, Kind::TaskAssigned, "generation", Increment),
+    (EntityType::Task, Kind::TaskAssigned, "_assigned_by", Actor),
     (EntityType::Task, Kind::ClaimRenewed, "claimed_at", Time),
     (EntityType::Task, Kind::ClaimExpired, "past_holders", PastHolders),
     (EntityType::Task, Kind::ClaimExpired, "holder", Remove),
@@ -187,6 +227,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Run, Kind::RunStarted, "timeout_seconds", Payload("timeout_seconds")),
     (EntityType::Run, Kind::RunFinished, "finished_at", Time),
     (EntityType::Run, Kind::RunFinished, "success", Payload("success")),
+    (EntityType::Run, Kind::RunFinished, "_summary", Payload("summary")),
     (EntityType::Run, Kind::RunFinished, "exit_code", Payload("exit_code")),
     (EntityType::Run, Kind::RunFinished, "prompt_artifact_id", Payload("prompt_artifact_id")),
     (EntityType::Run, Kind::RunFinished, "response_artifact_id", Payload("response_artifact_id")),
@@ -210,9 +251,9 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     // Before the list of files, whose end it needs.
     (EntityType::Agent, Kind::ActivityLogged, "_logs_floor", FilesFloor("_logs")),
     (EntityType::Agent, Kind::ActivityLogged, "_logs", Files),
-    (EntityType::Agent, Kind::ActivityLogged, "_duty_broken_at", DutyBrokenAt),
+    (EntityType::Agent, Kind::ActivityLogged, duty::SIGNS, DutySigns),
     (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
-    (EntityType::Agent, Kind::ActivityLogged, "_duty_from", ValueIfNoDuty("_declared_at")),
+    (EntityType::Agent, Kind::ActivityLogged, "_duty_broken_at", DutyBrokenAt),
     (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", LatestSignIf("kind", "introspection")),
     (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", LatestSign),
     (EntityType::Agent, Kind::ActivityLogged, "last_activity_id", PayloadOfLatest("heartbeat_id", "last_activity_at")),
@@ -229,6 +270,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
         PayloadOfLatest("heartbeat_id", "last_checkpoint_at"),
     ),
     (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint", PayloadOfLatest("text", "last_checkpoint_at")),
+    (EntityType::Agent, Kind::AgentWaited, "_waited_at", Time),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tries", Payload("attempt")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_for", Payload("code")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_at", Time),
@@ -236,18 +278,20 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", ValueOf("_quiet_until")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", SignTimeIf("mode", "strict")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", SignTimePlusMinutesIf("mode", "strict")),
-    (EntityType::Agent, Kind::DeepWorkStarted, "_duty_from", SignTimeIfNoDuty),
+    (EntityType::Agent, Kind::DeepWorkStarted, duty::SIGNS, DutySigns),
+    (EntityType::Agent, Kind::DeepWorkStarted, "duty", Duty),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_duty_broken_at", DutyBrokenAt),
     (EntityType::Agent, Kind::DeepWorkStarted, "_declared_at", SignTime),
     (EntityType::Agent, Kind::DeepWorkStarted, "_files_since", LatestTime("since")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_declarations_floor", FilesFloor("_declarations")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_declarations", Files),
     (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", PlusMinutes),
     (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", AtMostSignTime),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Remove),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", LatestSignIfOver),
-    (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Remove),
+    (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "heartbeat_id", Payload("heartbeat_id")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "mode", Payload("mode")),
@@ -273,6 +317,9 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Mission, Kind::MissionStarted, "last_action", PayloadOrRemove("last_action")),
     (EntityType::Mission, Kind::MissionStarted, "next_action", PayloadOrRemove("next_action")),
     (EntityType::Mission, Kind::MissionStarted, "round", Zero),
+    (EntityType::Mission, Kind::MissionStarted, "_started_by", Actor),
+    (EntityType::Mission, Kind::MissionStarted, "_written_by", EventId),
+    (EntityType::Mission, Kind::MissionChanged, "_written_by", EventIdUnless("keeps_actions")),
     (EntityType::Mission, Kind::MissionChanged, "goal", PayloadOrRemove("goal")),
     (EntityType::Mission, Kind::MissionChanged, "constraints", PayloadOrRemove("constraints")),
     (EntityType::Mission, Kind::MissionChanged, "requirement_id", PayloadOrRemove("requirement_id")),
@@ -282,6 +329,18 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Mission, Kind::MissionChanged, "last_action", PayloadOrRemove("last_action")),
     (EntityType::Mission, Kind::MissionChanged, "next_action", PayloadOrRemove("next_action")),
     (EntityType::Mission, Kind::MissionRoundBegun, "round", Increment),
+    (EntityType::Mission, Kind::MissionRoundBegun, "_round_by", EventId),
+    // A job that was fired in this round, and the failure of it that was reported.
+    (EntityType::Mission, Kind::MissionRoundBegun, "_tried", Remove),
+    (EntityType::Mission, Kind::MissionRoundBegun, "_reported", Remove),
+    (EntityType::Mission, Kind::MissionFailureReported, "_reported", Payload("task_id")),
+    (EntityType::Mission, Kind::MissionRoundsAdded, "rounds_added", Plus("rounds")),
+    // The failure was reported before somebody allowed more rounds.
+    (EntityType::Mission, Kind::MissionRoundsAdded, "_reported", ValueOf("task_id")),
+    (EntityType::Mission, Kind::MissionRoundsAdded, "ended_at", Remove),
+    (EntityType::Mission, Kind::MissionPlanned, "plan", Payload("tasks")),
+    (EntityType::Mission, Kind::MissionPlanned, "_plan_digest", Payload("digest")),
+    (EntityType::Mission, Kind::MissionPlanned, "_planned_by", EventId),
     (EntityType::Mission, Kind::MissionPassed, "last_action", Payload("last_action")),
     (EntityType::Mission, Kind::MissionPassed, "next_action", Remove),
     (EntityType::Mission, Kind::MissionPassed, "ended_at", Time),
@@ -296,6 +355,8 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Review, Kind::ReviewRecorded, "debate_id", Payload("debate_id")),
     (EntityType::Review, Kind::ReviewRecorded, "reviewer", Payload("reviewer")),
     (EntityType::Review, Kind::ReviewRecorded, "fails", Payload("fails")),
+    (EntityType::Review, Kind::ReviewRecorded, "document_sha256", Payload("document_sha256")),
+    (EntityType::Review, Kind::ReviewRecorded, "document", Payload("document")),
     (EntityType::Document, Kind::DocumentAdded, "kind", Payload("kind")),
     (EntityType::Document, Kind::DocumentAdded, "path", Payload("path")),
     (EntityType::Document, Kind::DocumentAdded, "sha256", Payload("sha256")),
@@ -309,6 +370,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Project, Kind::PauseDrained, "drained_at", Time),
     (EntityType::Project, Kind::ProjectResumed, "_resumed_before", ValueOf("resumed_at")),
     (EntityType::Project, Kind::ProjectResumed, "resumed_at", Time),
+    (EntityType::Project, Kind::ProjectResumed, "resume_comment", PayloadOrRemove("comment")),
     (EntityType::Project, Kind::ProjectArchived, "archived_at", Time),
     (EntityType::Project, Kind::ProjectArchived, "archived_by", Actor),
     (EntityType::Project, Kind::ProjectArchived, "archive_reason", Payload("reason")),
@@ -320,6 +382,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Session, Kind::SessionCut, "expires_at", AtMostTimePlusSeconds("seconds")),
     (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
     (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
+    (EntityType::Session, Kind::SessionEnded, "summary", Payload("summary")),
     (EntityType::Session, Kind::SessionExpired, "ended_at", Time),
     (EntityType::Branch, Kind::BranchCreated, "persona_id", Payload("persona_id")),
     (EntityType::Branch, Kind::BranchCreated, "branch_type", Payload("branch_type")),
@@ -336,6 +399,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Branch, Kind::ThreadOpened, "last_activity", Time),
     (EntityType::Branch, Kind::NoteRecorded, "last_activity", Time),
     (EntityType::Branch, Kind::NoteRecorded, "brief_state", FirstLine("text")),
+    (EntityType::Branch, Kind::NoteRecorded, "_messages", Increment),
     (EntityType::Branch, Kind::ThreadCompleted, "current_thread_id", Remove),
     (EntityType::Branch, Kind::ThreadCompleted, "suspended_at", Time),
     (EntityType::Branch, Kind::ThreadCompleted, "last_activity", Time),
@@ -343,6 +407,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Branch, Kind::ThreadAborted, "current_thread_id", Remove),
     (EntityType::Branch, Kind::ThreadAborted, "suspended_at", Time),
     (EntityType::Branch, Kind::ThreadAborted, "last_activity", Time),
+    (EntityType::Branch, Kind::ThreadSummarized, "brief_state", FirstLine("summary")),
     (EntityType::Branch, Kind::BranchCompleted, "suspended_at", Remove),
     (EntityType::Branch, Kind::BranchCompleted, "completed_at", Time),
     (EntityType::Branch, Kind::BranchCompleted, "last_activity", Time),
@@ -355,13 +420,23 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Thread, Kind::NoteRecorded, "tail", LastIds),
     (EntityType::Thread, Kind::ThreadCompleted, "summary", Payload("summary")),
     (EntityType::Thread, Kind::ThreadCompleted, "closed_at", Time),
+    (EntityType::Thread, Kind::ThreadCompleted, "_closed_by", EventId),
     (EntityType::Thread, Kind::ThreadAborted, "reason", Payload("reason")),
     (EntityType::Thread, Kind::ThreadAborted, "closed_at", Time),
+    (EntityType::Thread, Kind::ThreadAborted, "_closed_by", EventId),
+    (EntityType::Thread, Kind::ThreadAborted, "_interrupted_by", Payload("message_id")),
+    (EntityType::Thread, Kind::ThreadSummarized, "summary", Payload("summary")),
     (EntityType::Message, Kind::MessageSent, "to", Payload("to")),
     (EntityType::Message, Kind::MessageSent, "from", Actor),
     (EntityType::Message, Kind::MessageSent, "text", Payload("text")),
     (EntityType::Message, Kind::MessageSent, "sent_at", Time),
     (EntityType::Message, Kind::MessageRead, "read_at", Time),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "persona_id", Payload("persona_id")),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "title", Payload("title")),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "text", FirstLine("text")),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "recorded_at", Time),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "revisions", Increment),
+    (EntityType::Knowledge, Kind::KnowledgeRecorded, "_revisions", LastIds),
     (EntityType::Escalation, Kind::EscalationRequired, "about", EventSubject),
     (EntityType::Escalation, Kind::EscalationRequired, "reason", Payload("reason")),
     (EntityType::Escalation, Kind::EscalationRequired, "code", Payload("code")),
@@ -382,7 +457,9 @@ pub(super) fn is_written(entity: EntityType, fact: &str) -> bool {
 
 /// Updates the facts of an entity that an event moved.
 pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
-    for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {
+    let is_superseded = is_of_superseded_work(entity, kind, event);
+    let rows = FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind);
+    for (_, _, name, from) in rows.filter(|row| !is_superseded || OF_SUPERSEDED_WORK.contains(&row.2)) {
         match value(entity, name, from, event) {
             FactChange::Set(value) => drop(entity.facts.insert((*name).to_owned(), value)),
             FactChange::Remove => drop(entity.facts.remove(*name)),
@@ -390,6 +467,20 @@ pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
         }
     }
 }
+
+/// Whether an event is about a deep work of an agent that is not its current one: it was superseded before its file was
+/// found.
+fn is_of_superseded_work(agent: &Entity, kind: Kind, event: &Event) -> bool {
+    let Some(current) = agent.text("deepwork_id").filter(|_| agent.subject.entity == EntityType::Agent) else {
+        return false;
+    };
+    matches!(kind, Kind::DeepWorkStarted | Kind::DeepWorkCompleted | Kind::DeepWorkExpired)
+        && event.subject.split_once(':').is_none_or(|(_, id)| id != current)
+}
+
+/// The facts of an agent that such an event concerns.
+const OF_SUPERSEDED_WORK: &[&str] =
+    &[duty::SIGNS, "duty", "_duty_broken_at", "_files_since", "_declarations_floor", "_declarations"];
 
 /// What a row does to its fact.
 enum FactChange {
@@ -418,7 +509,25 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             Some(holders) => holders,
             None => return FactChange::Keep,
         },
+        TakenFrom(_) if event.payload.get("holder") == entity.facts.get("holder") => return FactChange::Keep,
+        TakenFrom(member) => match entity.text("holder").filter(|_| event.payload.contains_key(*member)) {
+            Some(holder) => holder.into(),
+            None => return FactChange::Remove,
+        },
+        Steps => match event.payload.get(STEPS).and_then(Value::as_array) {
+            Some(steps) if steps.is_empty() => return FactChange::Remove,
+            Some(steps) => steps.iter().filter_map(Value::as_str).map(|text| kept_step(entity, text)).collect(),
+            None => return FactChange::Keep,
+        },
+        MarkedStep => match with_mark(entity, event) {
+            Some(steps) => steps,
+            None => return FactChange::Keep,
+        },
         Content => content(entity, event).to_string().into(),
+        ContentIf(members) if !members.iter().any(|member| event.payload.contains_key(*member)) => {
+            return FactChange::Keep;
+        }
+        ContentIf(_) => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
         EarlierTime(member) => {
             let named = event.payload.get(*member).and_then(Value::as_str).and_then(Timestamp::parse);
@@ -432,12 +541,6 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         }
         LatestSignIfOver => latest(entity, name, sign_time(event)),
         SignTime => sign_time(event).to_string().into(),
-        SignTimeIfNoDuty | ValueIfNoDuty(_) if entity.text("duty").is_some() => return FactChange::Keep,
-        SignTimeIfNoDuty => sign_time(event).to_string().into(),
-        ValueIfNoDuty(fact) => match entity.facts.get(*fact) {
-            Some(value) => value.clone(),
-            None => return FactChange::Keep,
-        },
         SignTimeIf(member, value) if !has_text(event, member, value) => return FactChange::Keep,
         SignTimeIf(..) => sign_time(event).to_string().into(),
         PayloadOfLatest(member, time) => match event.payload.get(*member) {
@@ -481,14 +584,18 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             None => after(event, member).to_string().into(),
         },
         Plus(member) => (entity.count(name) + event.payload.get(*member).and_then(Value::as_u64).unwrap_or(0)).into(),
-        Duty => match duty(entity, event) {
-            Some(duty) => duty.into(),
+        DutySigns => match duty_sign(event) {
+            Some(sign) => duty::with_sign(entity, sign_time(event), sign),
+            None => return FactChange::Keep,
+        },
+        Duty => match duty::of_agent(entity) {
+            Some(duty) => duty.as_str().into(),
             None => return FactChange::Remove,
         },
-        DutyBrokenAt => match (entity.text("duty"), duty(entity, event)) {
-            (Some("broken"), Some("broken")) => return FactChange::Keep,
-            (_, Some("broken")) => sign_time(event).to_string().into(),
-            _ => return FactChange::Remove,
+        DutyBrokenAt => match duty::of_agent(entity).and_then(duty::Duty::broken_at) {
+            // What is broken stays so from then on, even if the log that broke it is no longer remembered.
+            Some(at) => entity.time(name).map_or(at, |known| known.min(at)).to_string().into(),
+            None => return FactChange::Remove,
         },
         Actor => event.actor.clone().into(),
         EventSubject => event.subject.clone().into(),
@@ -496,6 +603,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         EventIdIf(member) => match event.payload.contains_key(*member) {
             true => event.id.to_string().into(),
             false => return FactChange::Keep,
+        },
+        EventIdUnless(member) => match event.payload.contains_key(*member) {
+            true => return FactChange::Keep,
+            false => event.id.to_string().into(),
         },
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
         Zero => 0.into(),
@@ -572,48 +683,42 @@ fn past_holders(task: &Entity, event: &Event) -> Option<Value> {
     Some(holders.split_off(from).into())
 }
 
+/// A step as a task keeps it: its text, and what it is marked as. A step that was there before keeps its mark.
+fn kept_step(task: &Entity, text: &str) -> Value {
+    let text = text::cut(text, limits::FACT_MAX_CHARS);
+    let known = task.facts.get(STEPS).and_then(Value::as_array).into_iter().flatten();
+    let known = known.clone().find(|step| step.get("text").and_then(Value::as_str) == Some(&text));
+    known.cloned().unwrap_or_else(|| json!({"text": text, "mark": "open"}))
+}
+
+/// The steps of a task with the mark that an event gives one of them; none if it has no such step.
+fn with_mark(task: &Entity, event: &Event) -> Option<Value> {
+    let mut steps = task.facts.get(STEPS)?.as_array()?.clone();
+    let number = event.payload.get("step").and_then(Value::as_u64)?;
+    let step = steps.get_mut(usize::try_from(number).ok()?.checked_sub(1)?)?;
+    step["mark"] = event.payload.get("mark")?.clone();
+    Some(steps.into())
+}
+
 /// What an approval is bound to: a digest of everything recorded about the entity's content so far.
 fn content(entity: &Entity, event: &Event) -> Digest {
     let payload = serde_jcs::to_string(&event.payload).expect("parsed JSON always has a canonical form");
     Digest::of_bytes(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
 }
 
-/// The state of an agent's duty: the activity log that closes deep work must be followed by an introspection.
-///
-/// `closing`: the closing log is still missing; `due`: the next log must be an introspection; `deferred`: an emergency
-/// came first, which is allowed once; `broken`: the next log was not an introspection.
-fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
-    let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
-    let before = agent.text("duty");
-    let since_declared = |time: Option<Timestamp>| time > agent.time("_duty_from");
-    match event.event_type.known()? {
-        // A log that was found in a file and is not newer than the declaration has nothing to do with it.
-        Kind::ActivityLogged if is_found_in_a_file(event) && !since_declared(Some(sign_time(event))) => {
-            before.and_then(known_duty)
+/// What an event says about the duty to write an introspection.
+fn duty_sign(event: &Event) -> Option<DutySign> {
+    let [log, emergency, introspection] = match (event.event_type.known()?, is_found_in_a_file(event)) {
+        (Kind::DeepWorkStarted, _) => return Some(DutySign::Declared),
+        (Kind::ActivityLogged, true) => [DutySign::FileLog, DutySign::FileEmergency, DutySign::FileIntrospection],
+        (Kind::ActivityLogged, false) => {
+            [DutySign::CommandLog, DutySign::CommandEmergency, DutySign::CommandIntrospection]
         }
-        // The log that closes it is older than the file that declared it.
-        Kind::DeepWorkCompleted if text("by") == Some("earlier_log") => match before.and_then(known_duty) {
-            None if since_declared(agent.time("last_introspection_at")) => None,
-            duty => duty.or(Some("due")),
-        },
-        // The log that ended deep work was its closing log and has been taken into account.
-        Kind::DeepWorkCompleted if text("by") == Some("log") => before.and_then(known_duty),
-        // Consecutive declarations count as one deep work.
-        Kind::DeepWorkCompleted if text("by") == Some("declaration") => before.and_then(known_duty),
-        Kind::DeepWorkCompleted | Kind::DeepWorkExpired => before.and_then(known_duty).or(Some("closing")),
-        _ if text("kind") == Some("introspection") => None,
-        _ => match before {
-            // An emergency defers the duty by one log.
-            Some("due") if text("emergency").is_some() => Some("deferred"),
-            // Declaring deep work again is no way around it.
-            Some("due" | "deferred" | "broken") => Some("broken"),
-            Some("closing") => Some("due"),
-            _ if agent.facts.contains_key("deepwork_id") => Some("due"),
-            _ => None,
-        },
-    }
-}
-
-fn known_duty(name: &str) -> Option<&'static str> {
-    ["closing", "due", "deferred", "broken"].into_iter().find(|known| *known == name)
+        _ => return None,
+    };
+    Some(match event.payload.contains_key("emergency") {
+        _ if has_text(event, "kind", "introspection") => introspection,
+        true => emergency,
+        false => log,
+    })
 }

@@ -6,6 +6,7 @@
 mod base;
 pub mod branch;
 mod deadline;
+pub mod duty;
 mod entity;
 mod facts;
 mod resolve;
@@ -28,8 +29,8 @@ pub use deadline::{Deadline, LEASE, Timer};
 pub use entity::Entity;
 pub use tally::{Clock, Tally};
 pub use typed::{
-    Agent, Artifact, Branch, Constraint, Debate, Decision, DeepWork, Document, Escalation, Job, Message, Mission,
-    Project, Requirement, Review, Run, Session, System, Task, Thread,
+    Agent, Artifact, Branch, Constraint, Debate, Decision, DeepWork, Document, Escalation, Job, Knowledge, Message,
+    Mission, Project, Requirement, Review, Run, Session, System, Task, TaskStep, Thread,
 };
 
 /// The whole log folded into entities: the state of a base, and the events applied on top of it.
@@ -133,7 +134,61 @@ impl State {
             self.advance(kind, linked, event);
         }
         self.side_effect(kind, event);
+        self.follow_mission(kind, event);
         self.note_seen(kind, event);
+        self.note_change(kind, event);
+    }
+
+    /// Makes a job that belongs to a mission the current one of its mission, and counts the rounds of a mission's
+    /// requirement.
+    fn follow_mission(&mut self, kind: Kind, event: &Event) {
+        let Ok(subject) = Subject::parse(&event.subject) else { return };
+        let is_job = event.payload.get("job") == Some(&Value::Bool(true));
+        let of_mission = event.payload.get("of_mission").and_then(Value::as_str).filter(|_| is_job);
+        let of_mission = of_mission.and_then(|id| EntityId::parse(id).ok());
+        match (subject.entity, of_mission) {
+            (EntityType::Task, Some(mission)) => {
+                self.make_current(&Subject::new(EntityType::Mission, mission), &subject)
+            }
+            (EntityType::Mission, _) => self.count_rounds(kind, &subject, event),
+            _ => {}
+        }
+    }
+
+    fn make_current(&mut self, mission: &Subject, task: &Subject) {
+        let Some(mut mission) = self.entity(mission).map(Cow::into_owned) else { return };
+        if mission.phase == machine::Phase::Running {
+            mission.facts.insert("task_id".to_owned(), task.id().into());
+            mission.facts.insert("_tried".to_owned(), true.into());
+            // It follows from the job's runs.
+            mission.facts.remove("logref");
+            self.changes.entities.insert(mission.subject.clone(), mission);
+        }
+    }
+
+    /// Adds the rounds of a mission, and those that an operator allowed, to what its requirement has had. The rounds of a
+    /// mission that is bound to a requirement later count, too.
+    fn count_rounds(&mut self, kind: Kind, mission: &Subject, event: &Event) {
+        let Some(mut mission) = self.entity(mission).map(Cow::into_owned) else { return };
+        let requirement = mission.named("requirement_id", EntityType::Requirement);
+        let requirement = requirement.and_then(|requirement| self.entity(&requirement).map(Cow::into_owned));
+        let Some(mut requirement) = requirement else { return };
+        let is_counted = mission.text("_counted_for") == Some(requirement.subject.id());
+        let (begun, added) = match (is_counted, kind) {
+            (false, _) => (mission.count("round"), mission.count("rounds_added")),
+            (true, Kind::MissionRoundBegun) => (1, 0),
+            (true, Kind::MissionRoundsAdded) => {
+                (0, event.payload.get("rounds").and_then(Value::as_u64).unwrap_or_default())
+            }
+            (true, _) => return,
+        };
+        for (fact, more) in [("_rounds", begun), ("_rounds_added", added)] {
+            let count = requirement.count(fact) + more;
+            requirement.facts.insert(fact.to_owned(), count.into());
+        }
+        mission.facts.insert("_counted_for".to_owned(), requirement.subject.id().into());
+        self.changes.entities.insert(requirement.subject.clone(), requirement);
+        self.changes.entities.insert(mission.subject.clone(), mission);
     }
 
     /// Notes when an agent last did something about a task. What it declares has facts of its own, and what a supervisor
@@ -188,6 +243,17 @@ impl State {
                     self.thread_closed(&subject, &branch, event);
                 }
             }
+            SideEffect::SummarizesThread => {
+                if let Some(branch) = self.named_branch(event) {
+                    self.thread_summarized(&subject, &branch, event);
+                }
+            }
+            SideEffect::RecordsKnowledge => self.knowledge_recorded(event),
+            SideEffect::NotesWhereabouts => {
+                if let Some(branch) = self.named_branch(event) {
+                    self.acted(&branch.subject, event);
+                }
+            }
             SideEffect::ArchivesThread => {
                 let last = self.entity(&subject).and_then(|branch| branch.named("last_thread_id", EntityType::Thread));
                 if let Some(last) = last {
@@ -204,6 +270,12 @@ impl State {
             SideEffect::Reworks => self.mark_reworked(&subject, event),
             SideEffect::MarksHook => self.mark_hook(kind, event),
         }
+    }
+
+    /// The branch that an event names.
+    fn named_branch(&self, event: &Event) -> Option<Entity> {
+        let id = event.payload.get("branch_id").and_then(Value::as_str)?;
+        self.entity(&Subject::new(EntityType::Branch, EntityId::parse(id).ok()?)).map(Cow::into_owned)
     }
 
     /// Puts settings in force. A hook whose command changed no longer counts as failed: the new one has not been run.
@@ -302,16 +374,25 @@ impl State {
             Entity { project, ..Entity::new(subject.clone(), ordinal, event) }
         });
         entity.lost_seconds = tally.clock.lost_seconds;
+        if kind == Kind::TaskEdited {
+            let named = kind.references(&event.payload).into_iter();
+            links.extend(named.map(|named| (named, entity.subject.clone())));
+        }
         let (waited, held_by) = (entity.is_waiting_job(), entity.holder().map(str::to_owned));
+        let was_ranked = entity.is_ranked();
         if entity.phase != next {
             if !entity.archived {
                 tally.moved(entity.subject.entity, entity.phase, next);
             }
             entity.phase = next;
             entity.last_event = event.id;
+        } else if kind.row().claim == Claim::Makes {
+            // Another holder is a change, too.
+            entity.last_event = event.id;
         }
         facts::gather(entity, kind, event);
         tally.job_waits(waited, entity.is_waiting_job());
+        tally.task_ranked(was_ranked, entity.is_ranked());
         if entity.subject.entity != EntityType::Task {
             return;
         }
@@ -549,7 +630,7 @@ mod tests {
             Value::Object(task.facts.clone()),
             json!({
                 "title": "API", "requirement_id": "r", "content": content, "retry_count": 1, "last_run_id": "x",
-                "_proposed_by": "user:jo",
+                "_assigned_by": "user:jo", "_proposed_by": "user:jo",
                 "claimed_at": "1970-01-01T00:00:03Z", "generation": 1, "error_class": "transient", "failure": "timeout",
             })
         );

@@ -35,6 +35,8 @@ pub struct Tally {
     phases: BTreeMap<(EntityType, Phase), u64>,
     /// The number of ready jobs, which wait for a free slot.
     waiting_jobs: u64,
+    /// The number of ready tasks whose priority is not the usual one.
+    ranked_tasks: u64,
     /// The number of archived entities, by type.
     archived: BTreeMap<EntityType, u64>,
     /// What happened to the machine's clock.
@@ -201,6 +203,16 @@ impl Tally {
         self.waiting_jobs
     }
 
+    /// Counts a task that starts or stops being ready with a priority of its own.
+    pub(super) fn task_ranked(&mut self, before: bool, after: bool) {
+        self.ranked_tasks = self.ranked_tasks + u64::from(after) - u64::from(before).min(self.ranked_tasks);
+    }
+
+    /// The number of ready tasks whose priority is not the usual one.
+    pub fn ranked_tasks(&self) -> u64 {
+        self.ranked_tasks
+    }
+
     /// The number of entities of a type ever created.
     pub fn made(&self, entity: EntityType) -> u64 {
         self.made.get(&entity).copied().unwrap_or(0)
@@ -244,6 +256,7 @@ impl Tally {
             "last_event": self.last_event.map(|id| id.to_string()),
             "made": made,
             "states": phases,
+            "ranked_tasks": self.ranked_tasks,
             "waiting_jobs": self.waiting_jobs,
         })
     }
@@ -260,6 +273,7 @@ impl Tally {
             keyed_since: value["keyed_since"].as_str().and_then(parse_ulid),
             operator_keys: serde_json::from_value(value["operator_keys"].clone()).ok()?,
             waiting_jobs: value["waiting_jobs"].as_u64()?,
+            ranked_tasks: value["ranked_tasks"].as_u64()?,
             clock: serde_json::from_value(value["clock"].clone()).ok()?,
             is_cut_off: value["is_cut_off"].as_bool()?,
             ..Tally::default()

@@ -10,6 +10,7 @@ use std::ops::Deref;
 
 use serde_json::{Map, Value};
 
+use super::facts::STEPS;
 use super::{Entity, LEASE};
 use crate::base::{EntityId, EntityType, Subject, Timestamp, Ulid};
 use crate::event::parse_ulid;
@@ -148,6 +149,9 @@ views! {
         approved_by: event = "_approved_by",
         /// The event with its latest analysis.
         analyzed_by: event = "_analyzed_by",
+        /// How many rounds its missions have had, and how many an operator added to those that every requirement has.
+        rounds: count = "_rounds",
+        rounds_added: count = "_rounds_added",
         reason: text = "reason",
         blocked_at: time = "blocked_at",
         /// How often verification sent work back since it was approved.
@@ -179,6 +183,21 @@ views! {
         content: text = "content",
         requirement: Requirement = "requirement_id",
         proposed_by: text = "_proposed_by",
+        /// What it is about, in full sentences; a long one is cut, and the event has it all.
+        description: text = "description",
+        /// The edit that has the whole description, if one changed it.
+        described_by: event = "_described_by",
+        /// The latest mark of a step.
+        marked_by: event = "_marked_by",
+        /// One of `event::kind::TASK_PRIORITIES`, if it was given.
+        priority: text = "priority",
+        edited_at: time = "edited_at",
+        /// The latest edit, and its reason.
+        edited_by: event = "_edited_by",
+        edited_because: text = "edited_because",
+        /// What somebody who worked on it left for the next, and the event with the whole text.
+        note: text = "note",
+        noted_by: event = "_noted_by",
         /// The ids of the tasks that must succeed first.
         after: texts = "after",
         is_destructive: flag = "destructive",
@@ -193,10 +212,17 @@ views! {
         /// ends; see `Entity::holder` for the holder of a task in progress.
         recorded_holder: text = "holder",
         past_holders: texts = "past_holders",
+        /// From whom an operator took it for its current holder, and why.
+        taken_from: text = "_taken_from",
+        assigned_because: text = "assigned_because",
+        /// The operator's note for its current holder.
+        handoff: text = "handoff",
         lease_seconds: count = "lease_seconds",
         claimed_at: time = "claimed_at",
         /// How often it was assigned: claimed, or assigned again for a retry.
         generation: count = "generation",
+        /// Who assigned it last: its holder, by a claim, or somebody else.
+        assigned_by: text = "_assigned_by",
         last_run: Run = "last_run_id",
         last_run_id: text = "last_run_id",
         succeeded_at: time = "succeeded_at",
@@ -217,6 +243,12 @@ views! {
         continues: Task = "_continues",
         /// The constraint that put it first when it was last claimed.
         constraint: Constraint = "constraint_id",
+        /// The mission that it is work of.
+        mission: Mission = "of_mission",
+        /// The step of a round that `hf-state go` fired it for.
+        mission_step: text = "_mission_step",
+        /// Its part of a plan: its id there, and its command.
+        planned: object = "_planned",
     }
 
     /// A task that is a command, started by a supervisor.
@@ -235,6 +267,8 @@ views! {
         task: Task = "task_id",
         /// Why it crashed or timed out.
         reason: text = "reason",
+        /// What it brought, in words of the agent.
+        summary: text = "_summary",
         started_at: time = "started_at",
         last_heartbeat_at: time = "last_heartbeat_at",
     }
@@ -275,7 +309,7 @@ views! {
         /// Its current deep work.
         deep_work: DeepWork = "deepwork_id",
         last_deep_work_end: time = "last_deepwork_end",
-        /// The state of the introspection that is owed after deep work; see `facts::duty`.
+        /// The state of the introspection that is owed after deep work; see `state::duty`.
         duty: text = "duty",
         /// Since when that introspection is not only owed, but missed.
         duty_broken_at: time = "_duty_broken_at",
@@ -290,6 +324,8 @@ views! {
         last_recovery_at: time = "_tried_at",
         /// When it last started a run or sent a heartbeat of one.
         last_progress_at: time = "_progress_at",
+        /// When it last waited for a job.
+        last_waited_at: time = "_waited_at",
         /// When it last did anything about a task.
         last_seen_at: time = "_seen_at",
         /// The ids of the tasks that it lost without an act of its own, since its last checkpoint or activity log.
@@ -336,7 +372,24 @@ views! {
         requirement: Requirement = "requirement_id",
         requirement_id: text = "requirement_id",
         task: Task = "task_id",
+        /// Its own rounds; those of its requirement may be more.
         round: count = "round",
+        rounds_added: count = "rounds_added",
+        /// The tasks that it consists of, in order.
+        plan: texts = "plan",
+        plan_digest: text = "_plan_digest",
+        /// The event with the plan.
+        planned_by: event = "_planned_by",
+        /// Who started it.
+        started_by: text = "_started_by",
+        /// The event from which the texts of its file are.
+        written_by: event = "_written_by",
+        /// The event that began its round.
+        round_by: event = "_round_by",
+        /// Whether a job was fired in this round.
+        was_tried: flag = "_tried",
+        /// The job whose failure in this round was reported.
+        reported: Task = "_reported",
     }
 
     /// Reviews of one thing, until the reviewers agree.
@@ -350,6 +403,10 @@ views! {
     /// What one reviewer found.
     Review of Review by as_review {
         fails: texts = "fails",
+        /// The SHA-256 of the document that it is about.
+        document_sha256: text = "document_sha256",
+        /// Its path, or its reference from hf-ref.
+        document: text = "document",
     }
 
     /// A file that agents should read.
@@ -370,6 +427,7 @@ views! {
         archived_by: text = "archived_by",
         archive_reason: text = "archive_reason",
         resumed_at: time = "resumed_at",
+        resume_comment: text = "resume_comment",
         /// When it was resumed the time before the last.
         resumed_before: time = "_resumed_before",
     }
@@ -379,6 +437,7 @@ views! {
         agent: text = "agent_id",
         project_id: text = "project_id",
         expires_at: time = "expires_at",
+        ended_at: time = "ended_at",
     }
 
     /// One line of a persona's activity.
@@ -405,6 +464,22 @@ views! {
         interrupt: Message = "interrupt_id",
         /// The ids of the latest closed threads of the persona's other branches; only its root has this.
         anchors: texts = "anchors",
+        /// The ids of the branches of which something was heard last, newest last; only its root has this.
+        recent: texts = "_recent",
+        /// The thread that the persona was taken away from, if it has done nothing on a branch since; only its root has
+        /// this.
+        left_thread: Thread = "_left_thread",
+        /// The ids of the latest events that matter to the persona and that it has not reacted to; only its root has this.
+        changes: texts = "_changes",
+        /// How many characters the titles of the persona's knowledge have; only its root has this.
+        title_lengths: value = "_title_lengths",
+        /// The ids of its threads that have a summary of the persona's own, the latest only.
+        summaries: texts = "_summaries",
+        /// How many notes and messages it has.
+        messages: count = "_messages",
+        /// The ids of the latest messages that came while it had no open thread, and how many there are.
+        waiting: texts = "_waiting",
+        waiting_count: count = "_waiting_count",
     }
 
     /// One stretch of a branch.
@@ -423,6 +498,12 @@ views! {
         reason: text = "reason",
         /// The ids of the events of its last notes and messages.
         tail: texts = "tail",
+        /// The event that closed it.
+        closed_by: event = "_closed_by",
+        /// The message that ended it.
+        interrupted_by: Message = "_interrupted_by",
+        /// How many notes and messages its branch had before it.
+        messages_before: count = "_before",
     }
 
     /// A note to a persona.
@@ -431,6 +512,18 @@ views! {
         from: text = "from",
         text: text = "text",
         sent_at: text = "sent_at",
+    }
+
+    /// Something that a persona wrote down to know it later.
+    Knowledge of Knowledge by as_knowledge {
+        persona: id = "persona_id",
+        title: text = "title",
+        /// The first line of its text.
+        text: text = "text",
+        recorded_at: text = "recorded_at",
+        /// How often it was written, and the events of the latest times.
+        revisions: count = "revisions",
+        revision_ids: texts = "_revisions",
     }
 
     /// Something that needs an operator.
@@ -457,6 +550,7 @@ impl Entity {
             EntityType::Branch => self.as_branch().label(),
             EntityType::Thread => self.as_thread().summary(),
             EntityType::Escalation => self.as_escalation().reason(),
+            EntityType::Knowledge => self.as_knowledge().title(),
             _ => None,
         }
     }
@@ -506,7 +600,40 @@ impl Entity {
     }
 }
 
+/// A step of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStep {
+    /// Its number, from 1.
+    pub number: usize,
+    pub text: String,
+    /// One of `event::kind::STEP_MARKS`.
+    pub mark: String,
+}
+
+impl TaskStep {
+    pub fn is_open(&self) -> bool {
+        self.mark == "open"
+    }
+}
+
 impl Task<'_> {
+    /// Its steps, in order.
+    pub fn steps(self) -> Vec<TaskStep> {
+        let steps = self.0.facts.get(STEPS).and_then(Value::as_array).into_iter().flatten();
+        let member = |step: &Value, name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let step = |(n, step): (usize, &Value)| TaskStep {
+            number: n + 1,
+            text: member(step, "text"),
+            mark: member(step, "mark"),
+        };
+        steps.enumerate().map(step).collect()
+    }
+
+    /// The step to work on: the first that is open.
+    pub fn active_step(self) -> Option<TaskStep> {
+        self.steps().into_iter().find(TaskStep::is_open)
+    }
+
     /// Whether its claim can expire.
     pub fn has_lease(self) -> bool {
         self.0.facts.contains_key(LEASE)
@@ -521,14 +648,28 @@ mod tests {
     /// Facts that the fold writes without a row in `facts`.
     const OTHER_FACTS: &[(EntityType, &[&str])] = &[
         (EntityType::System, &["failed_hooks"]),
-        (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
+        (EntityType::Requirement, &["tasks_open", "tasks_succeeded", "_rounds", "_rounds_added"]),
         (EntityType::Task, &["reworked_by", "_continues"]),
+        (EntityType::Mission, &["_tried"]),
         (
             EntityType::Agent,
             &["anomalies", "_gave_up", "_progress_at", "_seen_at", "_lost_tasks", "_released_at", "_lost_claim"],
         ),
-        (EntityType::Branch, &["interrupt_id", "anchors"]),
-        (EntityType::Thread, &["number"]),
+        (
+            EntityType::Branch,
+            &[
+                "interrupt_id",
+                "anchors",
+                "_recent",
+                "_left_thread",
+                "_summaries",
+                "_waiting",
+                "_waiting_count",
+                "_changes",
+                "_title_lengths",
+            ],
+        ),
+        (EntityType::Thread, &["number", "_before"]),
     ];
 
     #[test]

@@ -11,7 +11,7 @@
 //! that no stop is lost in between.
 
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,11 @@ impl Vault {
     /// The flag in force, if one is raised.
     pub fn stop_flag(&self) -> Option<StopFlag> {
         self.stop_flags().into_iter().next()
+    }
+
+    /// What changes when a flag is raised.
+    pub fn stop_paths(&self) -> [PathBuf; 2] {
+        [CONTROL_FILE, stop_entry::STOP_ENTRY].map(|name| self.path().join(AKASHIC).join(name))
     }
 
     /// Every flag that is raised. What cannot be read is not raised, and is said; the stop is in the log, too.

@@ -28,7 +28,7 @@ pub fn play(binary: &Path, timeline: &Timeline) -> Result<usize, Failure> {
     // What was noticed too late to matter depends on when it was looked for.
     let is_free = timeline.depends_on_ticks();
     for (one, other) in [(0, 1), (0, 2), (2, 1), (1, 0), (1, 2), (2, 0)].into_iter().filter(|_| !is_free) {
-        alike(&runs[one], &runs[other]).map_err(|(at, wrong)| {
+        alike(timeline, &runs[one], &runs[other]).map_err(|(at, wrong)| {
             let what = format!("{} and {}: {}", SCHEDULES[one].name(), SCHEDULES[other].name(), wrong.sort);
             Failure { schedule: None, at, wrong: Wrong::new(what, wrong.text) }
         })?;
@@ -109,14 +109,28 @@ fn tick(place: &mut Place<'_>, now: i64, expected: &Expected, check: bool) -> Re
 /// Reported once, in the tick that notices it.
 const ONCE: &str = "DEEPWORK_EXPIRED";
 
-/// An error that begins in one schedule and lasts longer than two ticks of the other is reported there, too: at the next
-/// tick or, where it depends on when something was noticed, at the one after that.
-fn alike(one: &Run, other: &Run) -> Result<(), (i64, Wrong)> {
+/// An error that begins in one schedule and lasts longer than two ticks of the other is reported there, too, unless the
+/// agent did something meanwhile: at the next tick or, where it depends on when something was noticed, at the one after
+/// that, or as much later as the longest time between two ticks.
+fn alike(timeline: &Timeline, one: &Run, other: &Run) -> Result<(), (i64, Wrong)> {
+    let gap = |run: &Run| run.windows(2).map(|two| two[1].0 - two[0].0).max().unwrap_or(0);
+    let slack = gap(one).max(gap(other));
     for (no, (at, errors)) in one.iter().enumerate() {
         let before = no.checked_sub(1).map(|no| &one[no].1);
         for code in errors.iter().filter(|code| before.is_none_or(|before| !before.contains(*code)) && *code != ONCE) {
-            let seen: Vec<_> = other.iter().filter(|(then, _)| then >= at).take(2).collect();
-            let Some((last, _)) = seen.get(1) else { continue };
+            let mut no_of_tick = 0;
+            let seen: Vec<_> = other
+                .iter()
+                .filter(|(then, _)| then >= at)
+                .take_while(|(then, _)| {
+                    no_of_tick += 1;
+                    no_of_tick <= 2 || *then <= at + slack
+                })
+                .collect();
+            let Some((last, _)) = seen.last().filter(|_| seen.len() > 1) else { continue };
+            if timeline.deeds.iter().any(|(then, _)| at < then && then <= last) {
+                continue;
+            }
             let until = one.iter().position(|(then, _)| then >= last).unwrap_or(one.len());
             let lasts = one.get(until).is_some() && one[no..=until].iter().all(|(_, errors)| errors.contains(code));
             if lasts && !seen.iter().any(|(_, errors)| errors.contains(code)) {

@@ -7,6 +7,8 @@ mod test_vault;
 
 mod completions;
 mod embed;
+mod fire;
+mod killed;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod machine;
 mod mission;
@@ -15,5 +17,6 @@ mod terminal;
 mod ticks;
 mod timer;
 mod tmux;
+mod trees;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod vaults;

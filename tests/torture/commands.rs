@@ -55,6 +55,16 @@ const STARTED: &[&str] = &["task propose one", "HF_AGENT=bee task claim T-0001",
 const STORED: &[&str] = &["artifact put stored"];
 const CONSTRAINED: &[&str] = &["constraint apply one", "decide approve DEC-0001"];
 const MISSION: &[&str] = &["state start one"];
+/// Words are separated by spaces, so there is none in the command.
+const REVIEWED: &[&str] = &["config set reviewers.order [gpt]", "config set reviewers.gpt.command printf\tPASS:probe"];
+const DRIVEN: &[&str] = &[
+    "require propose one",
+    "require analyze REQ-0001 plan",
+    "decide approve DEC-0001",
+    "config set runner.command true",
+    "state start one --requirement REQ-0001",
+];
+const PLANNED: &[&str] = &["state start one", "state plan plan"];
 const LOGGED_IN: &[&str] = &["session login --agent bee"];
 const BRANCH: &[&str] = &["branch create one --type free"];
 const DEEP: &[&str] = &["deepwork start --strict 45 one"];
@@ -106,14 +116,31 @@ pub const ACTS: &[Act] = &[
     Act { again: Again::Another, ..act("deepwork extend 15", DEEP) },
     act("task assign T-0001 bee --key probe", READY),
     act("state start probe --key probe", &[]),
-    act("state set OPEN_K=probe --key probe", MISSION),
+    act("state set OPEN_K=K1 --key probe", MISSION),
+    Act { input: PLAN, ..act("state plan - --key probe", MISSION) },
+    // Each of these records what belongs together step by step, and some of it from another process.
+    Act {
+        beside: Some("config trust"),
+        judged: Judged::None,
+        again: Again::Another,
+        ..act("state go --max 10s", DRIVEN)
+    },
+    Act { judged: Judged::None, again: Again::Another, ..act("state fire T-0001", PLANNED) },
+    Act {
+        beside: Some("job fire -- sleep 0.05"),
+        judged: Judged::None,
+        again: Again::Another,
+        ..act("HF_AGENT=bee poll T-0002 1 1", STARTED)
+    },
+    act("state more-rounds 1 --key probe", MISSION),
     act("state round --key probe", MISSION),
     act("state done --key probe", MISSION),
     Act { input: "PASS: probe\n", ..act("review record --reviewer gpt --key probe", MISSION) },
     act("review open", &[]),
+    Act { beside: Some("config trust"), ..act("review run probe", REVIEWED) },
     act("ref add probe", &[]),
     act("pause probe", STARTED),
-    act("pause --archive --project side", &["task propose one --project side"]),
+    act("pause --archive side --yes", &["task propose one --project side --create"]),
     act("resume --project main", &["pause one"]),
     Act { again: Again::Another, ..act("session login --agent bee", &[]) },
     Act { again: Again::Another, ..act("session renew --session S-0001", LOGGED_IN) },
@@ -129,8 +156,10 @@ pub const ACTS: &[Act] = &[
 ];
 
 /// Commands that only read or wait.
-const READERS: &[&str] = &["lineage", "log", "poll", "status", "verify"];
+const READERS: &[&str] = &["lineage", "log", "status", "verify"];
 
+const PLAN: &str = r#"{"tasks":[{"id":"a","title":"one"},{"id":"b","title":"two","depends_on":["a"]}]}"#;
+const WORK: &str = r#"{"tasks":[{"id":"a","title":"one","command":"true"}]}"#;
 const LINES: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"probe 1"}}
 {"event_type":"RequirementProposed","payload":{"title":"probe 2"}}
 {"event_type":"RequirementProposed","payload":{"title":"probe 3"}}
@@ -188,6 +217,13 @@ impl Act {
         parts(self.line).1
     }
 
+    /// Whether the line runs this command, given as `job` or `job fire`.
+    pub fn is_of(&self, command: &str) -> bool {
+        let (_, name, args) = parts(self.line);
+        let mut wanted = command.split(' ');
+        wanted.next() == Some(name) && args.iter().zip(wanted).all(|(arg, wanted)| *arg == wanted)
+    }
+
     /// Brings a vault to a state in which this command can run.
     pub fn prepare(&self, hive: &TestVault) {
         files(hive.dir());
@@ -213,9 +249,9 @@ impl Act {
 
 /// Creates the files that the lines name.
 fn files(dir: &Path) {
-    for name in ["stored", "probe"] {
+    for (name, text) in [("stored", "stored"), ("probe", "probe"), ("plan", WORK)] {
         if !dir.join(name).exists() {
-            fs::write(dir.join(name), name).expect("a file");
+            fs::write(dir.join(name), text).expect("a file");
         }
     }
 }

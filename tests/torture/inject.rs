@@ -43,7 +43,9 @@ pub fn points(trace: &str) -> Vec<Point> {
         let nth = seen.entry((pid, call)).or_default();
         *nth += 1;
         touched |= rest.contains("/Vault");
-        if touched && known.insert((call, *nth)) {
+        // Builds with debug assertions look at every descriptor before they close it; nobody has to survive that.
+        let is_assertion = call == "fcntl" && rest.contains("F_GETFD");
+        if touched && !is_assertion && known.insert((call, *nth)) {
             points.push(Point { call: call.to_owned(), nth: *nth, before });
         }
     }
@@ -80,7 +82,12 @@ impl Fault {
     }
 
     pub fn fits(self, point: &Point) -> bool {
-        self != Fault::DeadDisk || CHANGES.contains(&point.call.as_str())
+        match self {
+            // Linux releases the descriptor whatever close returns; with a fault of strace it would stay open.
+            Fault::Error(_) => point.call != "close",
+            Fault::DeadDisk => CHANGES.contains(&point.call.as_str()),
+            Fault::Kill => true,
+        }
     }
 }
 
@@ -109,7 +116,9 @@ impl Case<'_> {
         self.act.run_beside(&hive);
         let options = [vec![CALLS.to_owned()], self.fault.options(&self.point)].concat();
         let (reply, _) = traced(&self.act, &hive, &options);
-        if reply.code == Some(124) || reply.code == Some(137) && self.fault != Fault::Kill {
+        // After its time, timeout kills itself with the rest.
+        let is_killed = [Some(137), None].contains(&reply.code) && self.fault != Fault::Kill;
+        if is_killed || reply.code == Some(124) {
             return Err(Wrong::ChainBreak("it hung".to_owned()));
         }
         judge(self.start, &self.act, &hive, &reply, self.whole)
@@ -151,19 +160,21 @@ impl Ground {
     }
 }
 
-/// Every command in every vault where it can run; `some` keeps one in this many.
-pub fn grounds(some: usize) -> Vec<Ground> {
+/// Every command in every vault where it can run; `some` keeps one in this many. Only these commands, if any are named,
+/// each in at most this many vaults.
+pub fn grounds(some: usize, commands: &[String], vaults: usize) -> Vec<Ground> {
     let mut all = Vec::new();
-    for (n, act) in ACTS.iter().enumerate() {
+    let is_wanted = |act: &Act| commands.is_empty() || commands.iter().any(|command| act.is_of(command));
+    for (n, act) in ACTS.iter().enumerate().filter(|(_, act)| is_wanted(act)) {
         // In a sample, each command gets a different vault.
         let wanted = (0..vaults::STARTS).filter(|at| (n + at) % some == 0);
         let starts = wanted.map(|at| vaults::start(at, &|hive| act.prepare(hive)));
-        all.extend(starts.filter_map(|start| Ground::new(*act, start)));
+        all.extend(starts.filter_map(|start| Ground::new(*act, start)).take(vaults));
     }
-    for act in [APPEND, BATCH] {
+    for act in [APPEND, BATCH].into_iter().filter(is_wanted) {
         all.extend(vaults::more_starts().into_iter().filter_map(|start| Ground::new(act, start)));
     }
-    all.extend(Ground::new(INIT, vaults::nothing()));
+    all.extend(Some(INIT).filter(is_wanted).and_then(|init| Ground::new(init, vaults::nothing())));
     all
 }
 

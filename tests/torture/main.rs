@@ -36,11 +36,18 @@ use inject::Ground;
 
 /// The starting vaults that several parts share, created on first use.
 #[derive(Default)]
-struct Shared(OnceCell<Vec<Ground>>);
+struct Shared {
+    /// The commands to torture; all if none is named.
+    commands: Vec<String>,
+    /// In how many starting vaults each; all if not given.
+    vaults: Option<usize>,
+    grounds: OnceCell<Vec<Ground>>,
+}
 
 impl Shared {
     fn grounds(&self, budget: Budget) -> &[Ground] {
-        self.0.get_or_init(|| inject::grounds(budget.sized(4, 1)))
+        self.grounds
+            .get_or_init(|| inject::grounds(budget.sized(4, 1), &self.commands, self.vaults.unwrap_or(usize::MAX)))
     }
 }
 
@@ -82,18 +89,29 @@ const SABOTAGES: &[(&str, &[&str])] = &[
     ("rollback", &["short-writes"]),
 ];
 
-const USAGE: &str = "usage: scripts/torture [--minutes N] [--short] [--part NAME]… [--sabotage NAME | --self-test]";
+const USAGE: &str = "usage: scripts/torture [--minutes N] [--short] [--part NAME]… [--command NAME]… \
+                     [--vaults N] [--sabotage NAME | --self-test]";
 
 struct Wanted {
     minutes: Option<u64>,
     short: bool,
     parts: Vec<String>,
+    commands: Vec<String>,
+    vaults: Option<usize>,
     sabotage: Option<&'static str>,
     self_test: bool,
 }
 
 fn wanted() -> Result<Wanted, String> {
-    let mut wanted = Wanted { minutes: None, short: false, parts: Vec::new(), sabotage: None, self_test: false };
+    let mut wanted = Wanted {
+        minutes: None,
+        short: false,
+        parts: Vec::new(),
+        commands: Vec::new(),
+        vaults: None,
+        sabotage: None,
+        self_test: false,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -109,6 +127,14 @@ fn wanted() -> Result<Wanted, String> {
                 }
                 wanted.parts.push(name);
             }
+            "--command" => {
+                let name = value()?;
+                if !commands::ACTS.iter().any(|act| act.is_of(&name)) {
+                    return Err(format!("no line runs '{name}'; give a command as 'job' or 'job fire'"));
+                }
+                wanted.commands.push(name);
+            }
+            "--vaults" => wanted.vaults = Some(value()?.parse().map_err(|_| "--vaults needs a number")?),
             "--sabotage" => {
                 let name = value()?;
                 let names = || SABOTAGES.iter().map(|(name, _)| *name);
@@ -193,7 +219,7 @@ fn main() -> ExitCode {
     for name in commands::not_covered() {
         println!("NOT_COVERED:hf-{name}");
     }
-    let shared = Shared::default();
+    let shared = Shared { commands: wanted.commands, vaults: wanted.vaults, ..Shared::default() };
     if wanted.sabotage.is_some() {
         // The shared starting vaults are created without sabotage.
         shared.grounds(budget);

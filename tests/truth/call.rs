@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Options without a value.
-const FLAGS: &[&str] = &["--destructive", "--flexible", "--system", "--archive", "--check", "--mine"];
+const FLAGS: &[&str] = &["--destructive", "--flexible", "--system", "--yes", "--check", "--mine"];
 
 /// A command line and the variables of the caller's shell.
 #[derive(Clone, Debug, PartialEq, Eq)]

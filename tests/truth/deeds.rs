@@ -523,7 +523,7 @@ impl Deeds<'_> {
         let project = if name == "main" { String::new() } else { format!(" --project {name}") };
         let reason = self.reason();
         Some(match (self.world.project_phase(name), self.dice.below(16)) {
-            (_, 0) => Call::new(format!("hf-pause --archive {reason}{project}")),
+            (_, 0) => Call::new(format!("hf-pause --archive {name} {reason} --yes")),
             (Paused, 1..=13) | (_, 1) => Call::new(format!("hf-resume{project}")),
             (_, 2) => {
                 let agent = self.agent();

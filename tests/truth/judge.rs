@@ -215,13 +215,48 @@ pub fn poll(recorded: &World, now: i64, call: &Call, reply: &Reply) -> Result<()
     Ok(())
 }
 
+/// An agent that waits is heard; one that has nothing to wait for records nothing of the kind, and nor does anybody else.
+pub fn waited(
+    before: &World,
+    after: &World,
+    fresh: &[Event],
+    now: i64,
+    call: &Call,
+    reply: &Reply,
+) -> Result<(), Wrong> {
+    let words = call.words();
+    let actor = words.option("actor").map(str::to_owned);
+    let caller = actor.or_else(|| call.variable("HF_AGENT").map(|name| format!("agent:{name}")));
+    let agent = caller.as_deref().and_then(|caller| caller.strip_prefix("agent:")).unwrap_or_default();
+    let is_sign = |event: &&Event| matches!(event.kind.as_str(), "AgentWaited" | "ClaimRenewed" | "Heartbeat");
+    let is_own = |event: &Event| caller.as_ref() == Some(&event.actor);
+    let of_job =
+        |event: &Event| after.runs.get(&after.name(&event.subject)).is_some_and(|run| after.tasks[&run.task].job);
+    let mut signs = fresh.iter().filter(is_sign).filter(|event| !of_job(event));
+    let has_waited = reply.get("STATUS") == "RUNNING";
+    let was_over = words.plain.first().and_then(|name| before.tasks.get(name)).is_none_or(|task| !task.is_open());
+    if let Some(event) = signs.find(|event| !is_own(event) || was_over) {
+        return Err(Wrong::new(format!("poll records {}", event.kind), format!("{}\n{event:?}", call.shown())));
+    }
+    // Who was asked to leave, or whose session is over, is not heard.
+    let is_heard = call.variable("HF_SESSION").is_none() && after.agents.contains_key(agent);
+    let missing = if has_waited && is_heard { after.unheard(agent, now) } else { Vec::new() };
+    match missing.is_empty() {
+        true => Ok(()),
+        false => {
+            let text = format!("{} at {}\nmissing: {missing:?}\n{}", call.shown(), time(now), reply.text);
+            Err(Wrong::new("poll is not heard", text))
+        }
+    }
+}
+
 struct Said<'a> {
     exit: i32,
     status: &'a str,
     next: &'a str,
 }
 
-/// Compares every line of hf-status in the shell of whoever calls.
+/// Compares every line of hf-status in the shell of the caller.
 pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply: &Reply) -> Result<(), Wrong> {
     let asker = if call.variables.is_empty() { Asker::Operator } else { Asker::Agent };
     let mut expected = say::status::status(world, now, outside, asker);
@@ -237,8 +272,10 @@ pub fn status(world: &World, now: i64, outside: &Outside, reply: &Reply) -> Resu
 }
 
 fn compare(expected: &say::status::Status, now: i64, reply: &Reply) -> Result<(), Wrong> {
-    let (mut tasks, mut lines): (Vec<&str>, Vec<&str>) =
-        reply.text.lines().partition(|line| line.starts_with("TASKS:"));
+    // What took an agent away from its branch is told in every reply; `scripts/minds` judges that.
+    let is_aside = |line: &&str| line.starts_with("INTERRUPTED:") || line.starts_with("ADVICE:hf-branch ");
+    let lines = reply.text.lines().filter(|line| !is_aside(line));
+    let (mut tasks, mut lines): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("TASKS:"));
     let mut expected_tasks: Vec<&str> = expected.tasks.iter().map(String::as_str).collect();
     tasks.sort_unstable();
     expected_tasks.sort_unstable();

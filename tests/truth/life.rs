@@ -67,11 +67,16 @@ pub struct Life<'a> {
     pub kinds: BTreeMap<String, usize>,
 }
 
+/// The first call after hf-init: the second project exists from the beginning.
+const OPENING: &str = "hf-require propose Opening --project beta --create";
+
 impl<'a> Life<'a> {
     pub fn new(commands: &'a Commands, settings: &Settings) -> Life<'a> {
         let place = Place::new(commands);
         let now = second(START);
         let made = place.run(now, &[], "hf-init");
+        assert_eq!(made.exit, 0, "{made:?}");
+        let made = place.run(now, &[], OPENING);
         assert_eq!(made.exit, 0, "{made:?}");
         let log = place.log();
         let mut life = Life {
@@ -296,6 +301,7 @@ impl<'a> Life<'a> {
         }
         if call.line.starts_with("hf-poll ") {
             judge::poll(&known, self.now, call, &reply)?;
+            judge::waited(&before, &self.world, &fresh, self.now, call, &reply)?;
             self.compared += reply.text.lines().count();
         }
         self.advice =
@@ -364,7 +370,7 @@ pub fn yaml(settings: &Settings) -> String {
 /// A life as a shell script.
 pub fn script(settings: &Settings, steps: &[Step]) -> String {
     let mut now = second(START);
-    let mut lines = vec![format!("export HF_NOW={}", time(now)), "hf-init".to_owned()];
+    let mut lines = vec![format!("export HF_NOW={}", time(now)), "hf-init".to_owned(), OPENING.to_owned()];
     let configure = |settings: &Settings| format!("cat >Vault/hiveforge.config.yaml <<'END'\n{}END", yaml(settings));
     lines.push(configure(settings));
     for step in steps {

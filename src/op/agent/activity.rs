@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::intake::take_unread;
 use super::{
     beat_for_held, current_id, declared_path, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
     subject, unclaim_unless_recorded, zone_of,
@@ -54,6 +55,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     }
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    take_unread(ctx, &vault, &mut tx, &name)?;
     // Leases that have expired are recorded first: this sign of life comes too late for them.
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());

@@ -2,17 +2,18 @@
 
 use serde_json::json;
 
+use super::intake::take_unread;
 use super::{
     beat_for_held, current_id, dir_of, known_files, lost_claims, me, one_line, open_work, request_about,
     seconds_between, subject, unclaim_unless_recorded, zone_of,
 };
-use crate::base::{Error, HeartbeatId, Result, limits, text};
+use crate::base::{Error, HeartbeatId, Result, text};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::policy::mission::{self, MissionFile, NONE};
+use crate::policy::mission::{self, MissionFile, NONE, Rounds};
 use crate::policy::settings::Setting;
-use crate::vault::{FileSort, NameUse};
+use crate::vault::{FileSort, M1File, NameUse, Vault};
 
 /// The longest checkpoint.
 const TEXT_MAX_CHARS: usize = 400;
@@ -45,6 +46,10 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    // Checkpoints are frequent, and cost more only for an agent that is known to write files as well.
+    if tx.state().entity(&subject(&name)).is_some_and(|agent| agent.as_agent().files_since().is_some()) {
+        take_unread(ctx, &vault, &mut tx, &name)?;
+    }
     // Leases that have expired are recorded first: this sign of life comes too late for them.
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
@@ -78,7 +83,8 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     if let Err(error) = claimed.and_then(|claimed| dir.replace_file(&claimed.path, &format!("{activity}\n"))) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
     }
-    if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block)) {
+    // After the commit: until then nobody can say whether the file is in step.
+    if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block.render(&vault))) {
         warnings.push(format!("the checkpoint is recorded, but its block could not be written: {error}"));
     }
     let now = ctx.now.timestamp();
@@ -104,11 +110,41 @@ fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
 
 /// The block from which a session that has lost its context can continue: round and task of the mission, and what
 /// the agent is doing.
-fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<String> {
-    let m1 = mission::running(tx.state()).map(|mission| MissionFile::of_mission(tx.state(), &mission));
-    let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), MissionFile::rounds);
-    let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(ctx, tx));
+struct Block {
+    /// The file that the mission should have, if there is a mission.
+    m1: Option<String>,
+    /// The lines after the first two.
+    lines: String,
+}
+
+/// What a block says about `M1.md`.
+const SYNCED: &str = "M1 synced.";
+const NOT_SYNCED: &str = "M1 not synced; hf-state show rewrites it.";
+const NO_MISSION: &str = "No mission.";
+
+impl Block {
+    fn with(&self, m1: &str) -> String {
+        format!("CHECKPOINT:\n{m1}\n{}\n", self.lines)
+    }
+
+    /// The text, with what is true of `M1.md` now.
+    fn render(&self, vault: &Vault) -> String {
+        self.with(match &self.m1 {
+            None => NO_MISSION,
+            Some(wanted) => match vault.look_at_m1(Some(wanted)) {
+                Ok(M1File::Current) => SYNCED,
+                Ok(M1File::Old | M1File::Edited) | Err(_) => NOT_SYNCED,
+            },
+        })
+    }
+}
+
+fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<Block> {
+    let m1 = mission::newest(tx.state()).map(|mission| MissionFile::of_mission(tx.state(), &mission));
+    let round = m1.as_ref().map_or_else(|| Rounds::default().to_string(), MissionFile::rounds);
+    let task = m1.as_ref().map(|m1| m1.task.clone()).filter(|task| task != NONE).or_else(|| held_task(ctx, tx));
     let task = task.as_deref().unwrap_or(NONE);
-    let block = format!("CHECKPOINT:\nM1 synced.\nROUND: {round}\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));
-    mission::check_short("the block", &block).map(|()| block)
+    let lines = format!("ROUND: {round}\nTASK: {task}\nNEXT: {}\n", text::escape(activity));
+    let block = Block { m1: m1.map(|m1| m1.render()), lines };
+    mission::check_short("the block", &block.with(NOT_SYNCED)).map(|()| block)
 }

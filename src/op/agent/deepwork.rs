@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::intake::take_unread;
 use super::{
     Declaration, Wording, current_id, declared_path, dir_of, known_files, me, one_line, open_work, request_about,
     subject, unclaim_unless_recorded, zone_of,
@@ -9,7 +10,6 @@ use super::{
 use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp, text};
 use crate::event::Kind;
 use crate::machine::Phase;
-use crate::op::kernel::View;
 use crate::op::kernel::{Added, Transaction};
 use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeclaredDeepWork, DeepWorkMode};
@@ -50,6 +50,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    take_unread(ctx, &vault, &mut tx, &name)?;
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let max = config.count(Setting::StrictMaxMinutes);
@@ -106,10 +107,12 @@ fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<
 
 /// Returns the agent's open deep work, if there is one.
 pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
-    let (agent, vault) = (subject(&me(ctx)?), ctx.open()?);
-    let view = View::open(ctx, &vault)?;
-    let state = view.state();
-    let work = state.entity(&agent).and_then(|agent| agent.as_agent().deep_work());
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let (_, mut tx) = Transaction::read_only(ctx, &vault)?;
+    take_unread(ctx, &vault, &mut tx, &name)?;
+    tx.settle_agent(&ctx.caller.actor)?;
+    let state = tx.state();
+    let work = state.entity(&subject(&name)).and_then(|agent| agent.as_agent().deep_work());
     let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
     Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
 }
@@ -180,6 +183,7 @@ fn on_open(
 ) -> Result<DeepWorkOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    take_unread(ctx, &vault, &mut tx, &name)?;
     let config = tx.config.for_agent(name.as_str());
     let agent = subject(&name);
     let open = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} has no open deep work")))?;

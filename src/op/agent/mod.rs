@@ -7,6 +7,8 @@ mod checkpoint;
 mod declaration;
 mod deepwork;
 mod files;
+mod intake;
+mod wait;
 
 use serde_json::{Value, json};
 
@@ -16,8 +18,8 @@ use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::policy::liveness::Thresholds;
-use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
+use crate::policy::{rules, waiting};
 use crate::state::Entity;
 use crate::vault::{AgentDir, ClaimedFile};
 
@@ -29,6 +31,8 @@ pub use deepwork::{
     migrate, start, status,
 };
 pub(super) use files::{KnownFiles, dir_of, in_works, works_of, zone_of};
+pub(super) use intake::{AgentFiles, Intake, Looker, Place, record, remembered_looks};
+pub(super) use wait::WaitingAgent;
 
 /// The agent to act as if none is named.
 pub const DEFAULT_AGENT: &str = "main";
@@ -102,12 +106,7 @@ pub(super) fn last_lost_claim(tx: &Transaction<'_>, actor: &Actor) -> Option<Err
 fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     let name = ctx.caller.actor.to_string();
     for task in tx.state().held_by(&name).iter().filter(|task| !task.is_job()) {
-        let (kind, subject) = match task.phase {
-            Phase::Running => (Kind::Heartbeat, task.as_task().last_run()),
-            Phase::Assigned => (Kind::ClaimRenewed, Some(task.subject.clone())),
-            _ => continue,
-        };
-        if let Some(subject) = subject {
+        if let Some((kind, subject)) = waiting::renewal_of(task) {
             tx.ask(ctx.request(kind, Some(&subject.to_string()), json!({})))?;
         }
     }

@@ -1,6 +1,10 @@
-//! The context of a persona's active branch, in this order: the newest messages of its root, how threads of other
-//! branches ended, the anchor (summary and last messages of the previous thread), and the thread itself. It is limited
-//! to a number of words: the oldest messages are dropped first, then the other branches; the summary is shortened last.
+//! The context of a persona's active branch, in this order: who and when it is, the newest messages of its root, how its
+//! other branches stand, earlier summaries of this branch, the anchor (its newest summary, and what was noted since),
+//! the task, the thread itself, and how to go on. It is limited to a number of words: the oldest messages are dropped
+//! first, then the other branches; the summary is shortened last.
+//!
+//! Invariant: ten questions that somebody who has never seen a context would ask are answered under the headings
+//! (`m9_ten_questions_are_answered_by_every_context`).
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,9 +12,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::super::{Context, Recorded, artifact, constraint};
-use super::{FullMessage, words};
-use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, text};
+use super::{FullMessage, knowledge, words};
+use crate::base::{EntityId, EntityType, Error, Result, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
+use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
@@ -21,6 +26,10 @@ const PARTS: usize = 4;
 const LABEL_MAX_WORDS: usize = 12;
 /// How many lines of a given tail are used at most.
 const TAIL_MAX_LINES: usize = 50;
+/// How many artifacts of a task are named at most.
+const ARTIFACTS_MAX: usize = 5;
+/// How many personas the part about how to go on names at most.
+const PARTNERS_MAX: usize = 3;
 
 /// How many other events are skipped before the next one is looked up by its id.
 const SKIPPED_MAX: usize = 32;
@@ -43,35 +52,64 @@ struct ContextLine {
     text: String,
 }
 
-/// How a thread of another branch ended.
-#[derive(Clone, Debug)]
-struct OtherThread {
-    branch: String,
-    thread: Entity,
-    ending: String,
+/// Some lines of a part of the context, and how many it has in all.
+#[derive(Clone, Debug, Default)]
+struct ContextLines {
+    shown: Vec<ContextLine>,
+    total: usize,
 }
 
-/// The previous thread; empty if there is none.
+impl ContextLines {
+    fn left_out(&self) -> usize {
+        self.total.saturating_sub(self.shown.len())
+    }
+}
+
+/// Another branch, and how it stands.
+#[derive(Clone, Debug)]
+struct OtherBranch {
+    branch: Entity,
+    /// Its newest thread.
+    thread: Option<Entity>,
+    state: String,
+}
+
+/// What is remembered of the branch itself; empty if this is its first thread.
 #[derive(Clone, Debug, Default)]
 struct AnchorMemory {
+    /// The previous thread.
     thread: Option<Entity>,
+    /// The newest thread with a summary: the previous one, or one before it.
+    summarized: Option<Entity>,
     summary: Option<String>,
-    lines: Vec<ContextLine>,
+    /// What was noted since that thread began.
+    lines: ContextLines,
+    /// Earlier threads with their summaries, oldest first.
+    earlier: Vec<(Entity, String)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct BranchContext {
+    now: Timestamp,
     root: Entity,
     branch: Entity,
     thread: Option<Entity>,
-    root_lines: Vec<ContextLine>,
-    elsewhere: Vec<OtherThread>,
+    /// The task that the branch is for.
+    task: Option<Entity>,
+    root_lines: ContextLines,
+    elsewhere: Vec<OtherBranch>,
     anchor: AnchorMemory,
     /// The constraints on the work, on a branch for a task.
     constraints: Vec<String>,
-    lines: Vec<ContextLine>,
-    /// How many messages were left out.
-    pub left_out: usize,
+    /// Pages of knowledge whose titles occur in the context.
+    knowledge: Vec<Entity>,
+    lines: ContextLines,
+    /// The personas among the senders, who can be answered.
+    partners: Vec<String>,
+    /// Whether the part about how to go on is there.
+    has_help: bool,
+    /// How many summaries were dropped.
+    dropped: usize,
     /// The limit, in words.
     pub budget: usize,
 }
@@ -144,66 +182,148 @@ impl Memory<'_> {
         (event.timestamp.to_string(), event.actor.clone(), text)
     }
 
-    /// The last messages of a thread.
-    fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<ContextLine>> {
-        let ids: Vec<Ulid> = thread.as_thread().tail().filter_map(parse_ulid).collect();
+    /// The messages of these events.
+    fn lines(&self, ids: &[Ulid], wanted: usize) -> Result<Vec<ContextLine>> {
         let line = |event: &Event| {
             let (at, who, text) = self.line(event, wanted);
             ContextLine { place: (event.id, 0), at, who, text: words::cut(&text, wanted) }
         };
-        Ok(self.events(&ids)?.iter().map(line).collect())
+        Ok(self.events(ids)?.iter().map(line).collect())
     }
 
-    /// The summary and the tail of a closed thread.
+    /// The last messages of a thread.
+    fn tail(&self, thread: &Entity, wanted: usize) -> Result<ContextLines> {
+        let ids: Vec<Ulid> = thread.as_thread().tail().filter_map(parse_ulid).collect();
+        Ok(ContextLines { shown: self.lines(&ids, wanted)?, total: thread.as_thread().messages() as usize })
+    }
+
+    /// The summary and the tail of a closed thread. A task that succeeded says what it brought.
     pub fn closing_note(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
-        if thread.as_thread().closed_at().is_none() {
-            return Ok((None, Vec::new()));
-        }
-        let event = self.event(thread.last_event)?;
-        let summary = self.text(&event.payload, "summary", "summary_artifact_id", wanted);
-        let tail = self.text(&event.payload, "tail", "tail_artifact_id", wanted).unwrap_or_default();
+        let Some(closed_by) = thread.as_thread().closed_by() else { return Ok((None, Vec::new())) };
+        let closing = self.event(closed_by)?;
+        // A summary that was given later has an event of its own.
+        let summary = match thread.as_thread().summary().is_some() && !closing.payload.contains_key("summary") {
+            true => Some(self.event(thread.last_event)?),
+            false => None,
+        };
+        let with_summary = summary.as_ref().unwrap_or(&closing);
+        let summary = self.text(&with_summary.payload, "summary", "summary_artifact_id", wanted);
+        let result = match closing.actor.starts_with("core:") {
+            true => thread.as_thread().branch().and_then(|branch| self.task_result(&*self.state.entity(&branch)?)),
+            false => None,
+        };
+        let summary = result.or(summary);
+        let with_tail = if with_summary.payload.contains_key("tail") { with_summary } else { &closing };
+        let tail = self.text(&with_tail.payload, "tail", "tail_artifact_id", wanted).unwrap_or_default();
         let all: Vec<String> = tail.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
         Ok((summary, all))
     }
 
-    fn anchor(&self, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<AnchorMemory> {
-        let before = thread.and_then(|thread| thread.as_thread().anchor());
-        let Some(before) = before.and_then(|before| self.state.entity(&before)) else {
-            return Ok(AnchorMemory::default());
-        };
-        let before = before.into_owned();
-        let (summary, given_tail) = self.closing_note(&before, budget)?;
-        let mut lines = self.tail(&before, wanted)?;
-        let from = given_tail.len().saturating_sub(TAIL_MAX_LINES);
-        for (n, line) in given_tail[from..].iter().enumerate() {
-            lines.push(ContextLine {
-                place: (before.last_event, n),
-                at: before.as_thread().closed_at().unwrap_or_default().to_owned(),
-                who: String::new(),
-                text: words::cut(line, wanted),
-            });
+    /// What the task of a branch brought, once it has ended: the summary that its agent reported, and its artifacts.
+    fn task_result(&self, branch: &Entity) -> Option<String> {
+        let task = self.state.entity(&branch.as_branch().task()?)?;
+        if task.phase != Phase::Succeeded && task.phase != Phase::Aborted && task.phase != Phase::Archived {
+            return None;
         }
-        Ok(AnchorMemory { thread: Some(before), summary, lines })
+        let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
+        let reported = run.as_ref().and_then(|run| run.as_run().summary()).map(str::to_owned);
+        let reported = reported.or_else(|| task.as_task().abort_reason().map(str::to_owned));
+        let made = self.state.made_for(&task.subject, EntityType::Artifact);
+        let artifact = |made: &Entity| match made.as_artifact().filename() {
+            Some(file) => format!("{} {file}", made.name()),
+            None => made.name(),
+        };
+        let listed: Vec<String> = made.iter().take(ARTIFACTS_MAX).map(artifact).collect();
+        let more = made.len().saturating_sub(listed.len());
+        let mut parts = vec![format!("{} is {}", task.name(), task.phase)];
+        parts.extend(reported);
+        if !listed.is_empty() {
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            parts.push(format!("artifacts: {}{more}", listed.join(", ")));
+        }
+        Some(parts.join("; "))
     }
 
-    /// How the last threads of other branches ended.
-    fn elsewhere(&self, root: &Entity, except: &Entity) -> Vec<OtherThread> {
-        let ids = root.as_branch().anchors().filter_map(|id| EntityId::parse(id).ok());
-        let threads = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Thread, id)));
-        let others = threads.filter(|thread| thread.as_thread().branch_id() != Some(except.subject.id()));
-        let ending =
-            |thread: &Entity| thread.as_thread().summary().or(thread.as_thread().reason()).unwrap_or("-").to_owned();
-        others
-            .map(|thread| OtherThread {
-                branch: thread
-                    .as_thread()
-                    .branch()
-                    .and_then(|branch| self.state.entity(&branch))
-                    .map_or_else(String::new, |branch| branch.name()),
-                ending: text::cut(&ending(&thread), limits::BRIEF_MAX_CHARS),
-                thread: thread.into_owned(),
-            })
-            .collect()
+    /// What is remembered of a branch when its current thread begins: its newest summary, and what was noted since.
+    fn anchor(&self, branch: &Entity, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<AnchorMemory> {
+        let of = |id: &str| {
+            let id = EntityId::parse(id).ok()?;
+            self.state.entity(&Subject::new(EntityType::Thread, id)).map(|thread| thread.into_owned())
+        };
+        let Some(thread) = thread.filter(|_| !branch.is_root()) else { return Ok(AnchorMemory::default()) };
+        let before = thread.as_thread().anchor_id().and_then(of);
+        let Some(before) = before else { return Ok(AnchorMemory::default()) };
+        let number = |thread: &Entity| thread.as_thread().number();
+        let mut summaries: Vec<Entity> = branch.as_branch().summaries().filter_map(of).collect();
+        summaries.retain(|summarized| number(summarized) < number(thread));
+        summaries.sort_by_key(number);
+        let summarized = summaries.pop();
+        let summary = match &summarized {
+            Some(summarized) => self.closing_note(summarized, budget)?.0,
+            None => None,
+        };
+        let first = summarized.as_ref().map_or(0, |summarized| summarized.as_thread().messages_before());
+        let mut lines = ContextLines {
+            shown: Vec::new(),
+            total: thread.as_thread().messages_before().saturating_sub(first) as usize,
+        };
+        let mut next = Some(before.clone());
+        while let Some(at) = next.take().filter(|_| lines.shown.len() < limits::TAIL_MAX_COUNT) {
+            let mut of_thread = self.tail(&at, wanted)?.shown;
+            let (_, given) = self.closing_note(&at, budget)?;
+            lines.total += given.len();
+            let from = given.len().saturating_sub(TAIL_MAX_LINES);
+            let closed = at.as_thread().closed_by().unwrap_or(at.last_event);
+            of_thread.extend(given[from..].iter().enumerate().map(|(n, line)| ContextLine {
+                place: (closed, n),
+                at: at.as_thread().closed_at().unwrap_or_default().to_owned(),
+                who: String::new(),
+                text: words::cut(line, wanted),
+            }));
+            of_thread.append(&mut lines.shown);
+            lines.shown = of_thread;
+            if summarized.as_ref().is_none_or(|summarized| summarized.subject != at.subject) {
+                next = at.as_thread().anchor_id().and_then(of);
+            }
+        }
+        let brief = |thread: Entity| {
+            let text = thread.as_thread().summary().unwrap_or_default().to_owned();
+            (thread, text::cut(&text, limits::BRIEF_MAX_CHARS))
+        };
+        let earlier = summaries.into_iter().map(brief).collect();
+        Ok(AnchorMemory { thread: Some(before), summarized, summary, lines, earlier })
+    }
+
+    /// How the other branches stand of which something was heard last.
+    fn elsewhere(&self, root: &Entity, except: &Entity) -> Vec<OtherBranch> {
+        let ids = root.as_branch().recent().filter_map(|id| EntityId::parse(id).ok());
+        let branches = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Branch, id)));
+        let others = branches.filter(|branch| branch.subject != except.subject);
+        others.map(|branch| self.other_branch(branch.into_owned())).collect()
+    }
+
+    /// How a branch stands: its newest summary and what was heard after it, or what its task brought.
+    fn other_branch(&self, branch: Entity) -> OtherBranch {
+        let thread = |id: &str| {
+            let id = EntityId::parse(id).ok()?;
+            self.state.entity(&Subject::new(EntityType::Thread, id)).map(|thread| thread.into_owned())
+        };
+        let last = branch.as_branch().last_thread_id().and_then(thread);
+        let mut summaries: Vec<Entity> = branch.as_branch().summaries().filter_map(thread).collect();
+        summaries.sort_by_key(|thread| thread.as_thread().number());
+        let summary = summaries.last().and_then(|thread| thread.as_thread().summary()).map(str::to_owned);
+        let brief = branch.as_branch().brief_state().map(str::to_owned);
+        let result = (branch.phase == Phase::Completed).then(|| self.task_result(&branch)).flatten();
+        let mut parts: Vec<String> = result.or(summary).into_iter().collect();
+        if let Some(brief) = brief.filter(|brief| !parts.iter().any(|part| part.starts_with(brief.as_str()))) {
+            let lead = if parts.is_empty() { "" } else { "then: " };
+            parts.push(format!("{lead}{brief}"));
+        }
+        let state = match parts.is_empty() {
+            true => "nothing was noted".to_owned(),
+            false => parts.iter().map(|part| text::cut(part, limits::BRIEF_MAX_CHARS)).collect::<Vec<_>>().join("; "),
+        };
+        OtherBranch { branch, thread: last, state }
     }
 }
 
@@ -219,24 +339,31 @@ pub(super) fn current(
     budget: usize,
 ) -> Result<CurrentBranch> {
     with_view(vault, |snapshot, state| {
-        let (branch, thread, bare) = without_messages(state, persona, branch, budget)?;
+        let (branch, thread, bare) = without_messages(ctx, state, persona, branch, budget)?;
         let memory = Memory { ctx, snapshot, state };
         let wanted = budget / PARTS;
-        let tail = |thread: Option<&Entity>| thread.map_or(Ok(Vec::new()), |thread| memory.tail(thread, wanted));
-        let root_lines = if branch.is_root() { Vec::new() } else { tail(thread_of(state, &bare.root).as_ref())? };
-        let context = BranchContext {
+        let tail =
+            |thread: Option<&Entity>| thread.map_or(Ok(ContextLines::default()), |thread| memory.tail(thread, wanted));
+        let root_lines = match branch.is_root() {
+            true => ContextLines::default(),
+            false => tail(thread_of(state, &bare.root).as_ref())?,
+        };
+        let mut context = BranchContext {
             elsewhere: memory.elsewhere(&bare.root, &branch),
-            anchor: memory.anchor(thread.as_ref(), budget, wanted)?,
+            anchor: memory.anchor(&branch, thread.as_ref(), budget, wanted)?,
             lines: tail(thread.as_ref())?,
             root_lines,
             ..bare
         };
+        context.find_partners(persona);
+        context.knowledge = knowledge::offered(state, &context.root, persona, &context.words_of_messages());
         Ok((branch, thread, context.fit_to_budget()))
     })
 }
 
 /// The context without any messages.
 pub(super) fn without_messages(
+    ctx: &Context,
     state: &State,
     persona: &EntityId,
     branch: &Subject,
@@ -246,20 +373,26 @@ pub(super) fn without_messages(
     let branch = state.entity(branch).ok_or_else(missing)?.into_owned();
     let root = state.root(persona).ok_or_else(missing)?;
     let thread = thread_of(state, &branch);
-    let constraints = match branch.as_branch().task() {
+    let task = branch.as_branch().task().and_then(|task| state.entity(&task).map(|task| task.into_owned()));
+    let constraints = match &task {
         Some(_) => constraint::active(state).texts,
         None => Vec::new(),
     };
     let context = BranchContext {
+        now: ctx.now.timestamp(),
+        task,
         constraints,
+        knowledge: Vec::new(),
         elsewhere: Vec::new(),
         anchor: AnchorMemory::default(),
-        lines: Vec::new(),
-        root_lines: Vec::new(),
+        lines: ContextLines::default(),
+        root_lines: ContextLines::default(),
+        partners: Vec::new(),
         root,
         branch: branch.clone(),
         thread: thread.clone(),
-        left_out: 0,
+        has_help: true,
+        dropped: 0,
         budget,
     };
     Ok((branch, thread, context))
@@ -281,27 +414,54 @@ pub(super) fn indented(out: &mut String, first: &str, text: &str) {
     }
 }
 
-fn write_lines(out: &mut String, lines: &[ContextLine]) {
-    for line in lines {
-        let lead = if line.who.is_empty() { String::new() } else { format!("{} {}: ", line.at, line.who) };
-        indented(out, &lead, &line.text);
-    }
-}
-
 impl BranchContext {
-    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens
-    /// the summary last.
+    /// Everything that was said, noted or summarized, newest first.
+    fn words_of_messages(&self) -> String {
+        let label = self.branch.as_branch().label().unwrap_or_default();
+        let mut texts: Vec<&str> = vec![label];
+        for lines in [&self.lines, &self.anchor.lines, &self.root_lines] {
+            texts.extend(lines.shown.iter().rev().map(|line| line.text.as_str()));
+        }
+        texts.extend(self.anchor.summary.as_deref());
+        texts.extend(self.anchor.earlier.iter().map(|(_, summary)| summary.as_str()));
+        texts.extend(self.elsewhere.iter().map(|other| other.state.as_str()));
+        texts.join("\n")
+    }
+
+    /// Finds the personas among the senders.
+    fn find_partners(&mut self, persona: &EntityId) {
+        let partner = self.branch.as_branch().partner_id().map(str::to_owned);
+        let all = self.root_lines.shown.iter().chain(&self.lines.shown);
+        let senders = all.filter_map(|line| line.who.strip_prefix("agent:")).filter(|name| *name != persona.as_str());
+        for name in partner.into_iter().chain(senders.map(str::to_owned)) {
+            if !self.partners.contains(&name) && self.partners.len() < PARTNERS_MAX {
+                self.partners.push(name);
+            }
+        }
+    }
+
+    /// Cuts the context to its budget: drops the oldest messages first, then how other branches stand and earlier
+    /// summaries, then the part about how to go on, and shortens the summary last.
     fn fit_to_budget(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
             let oldest =
-                all.iter().enumerate().filter_map(|(n, lines)| lines.first().map(|line| (line.place, n))).min();
+                all.iter().enumerate().filter_map(|(n, lines)| lines.shown.first().map(|line| (line.place, n))).min();
             match oldest {
                 Some((_, n)) => {
-                    [&mut self.root_lines, &mut self.anchor.lines, &mut self.lines][n].remove(0);
-                    self.left_out += 1;
+                    let parts = [&mut self.root_lines, &mut self.anchor.lines, &mut self.lines];
+                    drop(parts[n].shown.remove(0));
                 }
-                None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
+                None if !self.elsewhere.is_empty() => {
+                    self.elsewhere.remove(0);
+                    self.dropped += 1;
+                }
+                None if !self.anchor.earlier.is_empty() => {
+                    self.anchor.earlier.remove(0);
+                    self.dropped += 1;
+                }
+                None if !self.knowledge.is_empty() => drop(self.knowledge.pop()),
+                None if self.has_help => self.has_help = false,
                 None => {
                     let excess = self.words() - self.budget;
                     let Some(summary) = self.anchor.summary.take() else { break };
@@ -313,52 +473,114 @@ impl BranchContext {
         self
     }
 
+    /// How many notes, messages, lines of a given tail and summaries were left out.
+    pub fn left_out(&self) -> usize {
+        self.root_lines.left_out() + self.anchor.lines.left_out() + self.lines.left_out() + self.dropped
+    }
+
     /// The number of words of the text.
     pub fn words(&self) -> usize {
         words::count(&self.plain())
     }
 
-    /// The context as text, for a model.
+    fn write_lines(&self, out: &mut String, lines: &ContextLines) {
+        let me = self.root.as_branch().persona_id().map(|name| format!("agent:{name}"));
+        for line in &lines.shown {
+            let who = if Some(&line.who) == me.as_ref() { "you" } else { &line.who };
+            let lead = if who.is_empty() { String::new() } else { format!("{} {who}: ", line.at) };
+            indented(out, &lead, &line.text);
+        }
+    }
+
+    /// The context as text, for a model. Each heading is explained in hf-branch(1).
     pub fn plain(&self) -> String {
         let mut out = String::new();
-        let heading = |out: &mut String, line: String| {
+        let heading = |out: &mut String, line: &str| {
             out.push_str("# ");
-            out.push_str(&text::escape(&line));
+            out.push_str(&text::escape(line));
             out.push('\n');
         };
-        let label = words::cut(self.branch.as_branch().label().unwrap_or_default(), LABEL_MAX_WORDS);
+        let label = |branch: &Entity| words::cut(branch.as_branch().label().unwrap_or_default(), LABEL_MAX_WORDS);
+        let kind = |branch: &Entity| branch.as_branch().branch_type().unwrap_or_default().to_owned();
+        heading(&mut out, "You");
+        let persona = self.root.as_branch().persona_id().unwrap_or_default();
+        indented(&mut out, "", &format!("You are agent:{persona}; it is {}", self.now));
         if !self.branch.is_root() {
-            heading(&mut out, format!("Root {}", self.root.name()));
-            write_lines(&mut out, &self.root_lines);
+            heading(&mut out, &format!("With the user, {}", self.root.name()));
+            self.write_lines(&mut out, &self.root_lines);
         }
-        for end in &self.elsewhere {
-            let lead = format!("{} thread {} {}: ", end.branch, end.thread.as_thread().number(), end.thread.phase);
-            indented(&mut out, &lead, &end.ending);
+        if !self.elsewhere.is_empty() {
+            heading(&mut out, "On your other branches");
+            for OtherBranch { branch, state, .. } in &self.elsewhere {
+                let since = branch.as_branch().last_activity().unwrap_or_default();
+                let lead = format!("{} {}, {} {since}: ", branch.name(), label(branch), branch.phase);
+                indented(&mut out, &lead, state);
+            }
+        }
+        if !self.anchor.earlier.is_empty() {
+            heading(&mut out, "Earlier on this branch");
+            for (thread, summary) in &self.anchor.earlier {
+                let closed = thread.as_thread().closed_at().unwrap_or_default();
+                indented(&mut out, &format!("Thread {}, {closed}: ", thread.as_thread().number()), summary);
+            }
         }
         if let Some(thread) = &self.anchor.thread {
             let closed = thread.as_thread().closed_at().unwrap_or_default();
-            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.as_thread().number(), thread.phase));
+            let last = format!("thread {}, {} {closed}", thread.as_thread().number(), thread.phase);
+            heading(&mut out, &format!("Last time on this branch, {last}"));
             if let Some(summary) = &self.anchor.summary {
                 indented(&mut out, "Summary: ", summary);
             }
-            write_lines(&mut out, &self.anchor.lines);
+            self.write_lines(&mut out, &self.anchor.lines);
+        }
+        if let Some(task) = &self.task {
+            heading(&mut out, "The task");
+            let title = words::cut(task.as_task().title().unwrap_or_default(), LABEL_MAX_WORDS);
+            indented(&mut out, "", &format!("{} {}: {title}", task.name(), task.phase));
         }
         if !self.constraints.is_empty() {
-            heading(&mut out, "Constraints on the work".to_owned());
+            heading(&mut out, "Constraints on the work");
             self.constraints.iter().for_each(|constraint| indented(&mut out, "", constraint));
+        }
+        if !self.knowledge.is_empty() {
+            heading(&mut out, "What you know");
+            for page in &self.knowledge {
+                let (title, text) = (page.as_knowledge().title(), page.as_knowledge().text());
+                let lead = format!("{} {}: ", page.name(), title.unwrap_or_default());
+                indented(&mut out, &lead, text.unwrap_or_default());
+            }
         }
         let thread = self.thread.as_ref().map_or(0, |thread| thread.as_thread().number());
         let since = self.thread.as_ref().and_then(|thread| thread.as_thread().opened_at()).unwrap_or("-");
-        heading(&mut out, format!("Now {} {label}, thread {thread} since {since}", self.branch.name()));
-        write_lines(&mut out, &self.lines);
+        let now = format!("{} {}, {}", self.branch.name(), label(&self.branch), kind(&self.branch));
+        heading(&mut out, &format!("Now: {now}, thread {thread} since {since}"));
+        self.write_lines(&mut out, &self.lines);
+        if self.has_help {
+            heading(&mut out, "How to go on");
+            self.help().iter().for_each(|line| indented(&mut out, "", line));
+        }
         out
+    }
+
+    /// How to answer, to note, to leave and to look back.
+    fn help(&self) -> Vec<String> {
+        let (root, branch) = (self.root.name(), self.branch.name());
+        let mut lines = vec![format!("Answer the user: hf-branch note --branch {root} TEXT")];
+        lines.extend(self.partners.iter().map(|partner| format!("Answer {partner}: hf-branch tell {partner} TEXT")));
+        if !self.branch.is_root() {
+            lines.push("Note what you do: hf-branch note TEXT".to_owned());
+            lines.push("Leave: hf-branch suspend --summary TEXT".to_owned());
+        }
+        lines.extend(self.knowledge.first().map(|page| format!("Read what you know: hf-branch know {}", page.name())));
+        lines.push(format!("Look back: hf-branch recall {branch}"));
+        lines
     }
 
     /// The context as JSON.
     pub fn json(&self) -> Value {
-        let lines = |lines: &[ContextLine]| -> Vec<Value> {
+        let lines = |lines: &ContextLines| -> Vec<Value> {
             let who = |who: &str| if who.is_empty() { Value::Null } else { who.into() };
-            lines.iter().map(|line| json!({"at": line.at, "from": who(&line.who), "text": line.text})).collect()
+            lines.shown.iter().map(|line| json!({"at": line.at, "from": who(&line.who), "text": line.text})).collect()
         };
         let of_thread = |thread: &Entity| {
             let thread = thread.as_thread();
@@ -374,19 +596,45 @@ impl BranchContext {
             }
             object
         };
-        let elsewhere = self
-            .elsewhere
-            .iter()
-            .map(|end| with(of_thread(&end.thread), json!({"branch": end.branch, "summary": end.ending})));
-        let anchor = self.anchor.thread.as_ref().map(|thread| {
-            with(of_thread(thread), json!({"summary": self.anchor.summary, "messages": lines(&self.anchor.lines)}))
+        let elsewhere = self.elsewhere.iter().map(|other| {
+            let thread = other.thread.as_ref().map_or_else(|| json!({}), of_thread);
+            let branch = &other.branch;
+            with(
+                thread,
+                json!({
+                    "branch": branch.name(), "label": branch.as_branch().label(), "summary": other.state,
+                    "branch_type": branch.as_branch().branch_type(),
+                    "branch_status": branch.phase.as_str().to_lowercase(),
+                }),
+            )
         });
+        let anchor = self.anchor.thread.as_ref().map(|thread| {
+            let summarized = self.anchor.summarized.as_ref().map(|thread| thread.as_thread().number());
+            with(
+                of_thread(thread),
+                json!({
+                    "summary": self.anchor.summary, "summary_of": summarized, "messages": lines(&self.anchor.lines),
+                }),
+            )
+        });
+        let earlier =
+            self.anchor.earlier.iter().map(|(thread, summary)| with(of_thread(thread), json!({"summary": summary})));
+        let task = self
+            .task
+            .as_ref()
+            .map(|task| json!({"ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title()}));
+        let known = |page: &Entity| json!({"ref": page.name(), "title": page.as_knowledge().title(), "text": page.as_knowledge().text()});
         let thread =
             self.thread.as_ref().map(|thread| with(of_thread(thread), json!({"messages": lines(&self.lines)})));
         json!({
             "schema": 1,
+            "now": self.now.to_string(),
+            "persona_id": self.root.as_branch().persona_id(),
             "root": {"ref": self.root.name(), "messages": lines(&self.root_lines), "anchors": elsewhere.collect::<Vec<_>>()},
+            "earlier": earlier.collect::<Vec<_>>(),
             "anchor": anchor,
+            "task": task,
+            "knowledge": self.knowledge.iter().map(known).collect::<Vec<_>>(),
             "constraints": self.constraints,
             "thread": thread,
             "branch": {
@@ -395,9 +643,10 @@ impl BranchContext {
                 "status": self.branch.phase.as_str().to_lowercase(), "task_id": self.branch.as_branch().task_id(),
                 "partner_persona_id": self.branch.as_branch().partner_id(),
             },
+            "help": self.help(),
             "words": self.words(),
             "budget": self.budget,
-            "left_out": self.left_out,
+            "left_out": self.left_out(),
         })
     }
 }

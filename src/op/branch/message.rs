@@ -16,38 +16,54 @@ use crate::state::{Entity, State};
 /// A message to send.
 #[derive(Clone, Debug, Default)]
 pub struct TellRequest {
-    /// The receiving agent.
-    pub to: String,
+    /// The receiving agents.
+    pub to: Vec<String>,
     /// The text.
     pub text: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Sends a message to an agent.
+/// Sends a message to one agent or several: to all of them or to none.
 pub fn tell(ctx: &Context, request: TellRequest) -> Result<Recorded> {
     let TellRequest { to, text, key } = request;
     // A message from a user interrupts, so no agent may send one as a user.
     check_actor(&ctx.caller.actor, &ctx.caller.shell)?;
     let vault = ctx.open()?;
-    let to = with_view(&vault, |_, state| known_agent(state, &to))?;
-    if ctx.caller.actor.agent().as_ref() == Some(&to) {
-        return Err(Error::usage(format!("agent:{to} cannot send a message to itself; record a note instead")));
+    let mut all: Vec<EntityId> = Vec::new();
+    for name in &to {
+        let name = with_view(&vault, |_, state| known_agent(state, name))?;
+        if ctx.caller.actor.agent().as_ref() == Some(&name) {
+            return Err(Error::usage(format!("agent:{name} cannot send a message to itself; record a note instead")));
+        }
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    if all.is_empty() || all.len() > RECIPIENTS_MAX {
+        return Err(Error::usage(format!("a message needs 1 to {RECIPIENTS_MAX} recipients")));
     }
     let stored = store_text(ctx, "the message", Some(&text))?;
     let mut tx = match ctx.caller.actor.agent() {
         Some(_) => begin_as_persona(ctx, &vault)?.0,
         None => Transaction::begin(ctx, &vault)?,
     };
-    make_persona(&mut tx, &to)?;
-    let payload = json!({"to": to.as_str(), "text": stored.text, "artifact_id": stored.artifact});
-    let message = Request { key, ..ctx.request(Kind::MessageSent, None, payload) };
-    if let Some(first) = tx.repeated(&message)? {
-        return Ok(first);
+    let mut asked = Vec::new();
+    for (n, to) in all.iter().enumerate() {
+        make_persona(&mut tx, to)?;
+        let payload = json!({"to": to.as_str(), "text": stored.text, "artifact_id": stored.artifact});
+        // They are recorded together, so the first one stands for all.
+        let message = Request { key: key.clone().filter(|_| n == 0), ..ctx.request(Kind::MessageSent, None, payload) };
+        if let Some(first) = tx.repeated(&message)? {
+            return Ok(first);
+        }
+        asked.push(tx.ask(message)?);
     }
-    let asked = tx.ask(message)?;
-    tx.finish(&[asked])
+    tx.finish(&asked)
 }
+
+/// How many agents a message can be sent to.
+const RECIPIENTS_MAX: usize = 100;
 
 /// Which messages to list.
 #[derive(Clone, Debug)]
@@ -71,6 +87,8 @@ pub struct InboxOutcome {
     pub unread: u64,
     /// Whether there are more messages.
     pub more: bool,
+    /// The persona's root.
+    pub root: Option<Entity>,
     /// The branch that was left because of a user's message.
     pub left: Option<Entity>,
 }
@@ -82,12 +100,26 @@ pub struct FullMessage {
     pub text: String,
 }
 
-/// The unread messages of a persona, oldest first.
-pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
-    let some = state.root(persona).is_some_and(|root| root.as_branch().unread() > 0);
-    let all = if some { state.in_phase(EntityType::Message, Phase::Unread, usize::MAX) } else { Vec::new() };
-    all.into_iter().filter(|message| message.as_message().to() == Some(persona.as_str())).collect()
+/// The oldest unread messages of a persona, up to `max`. Messages to others are skipped, a few more each time.
+pub(super) fn unread(state: &State, persona: &EntityId, max: usize) -> Vec<Entity> {
+    let mut limit = max.saturating_mul(SKIP_FACTOR);
+    if state.root(persona).is_none_or(|root| root.as_branch().unread() == 0) {
+        return Vec::new();
+    }
+    loop {
+        let all = state.in_phase(EntityType::Message, Phase::Unread, limit);
+        let is_all = all.len() < limit;
+        let is_own = |message: &Entity| message.as_message().to() == Some(persona.as_str());
+        let own: Vec<Entity> = all.into_iter().filter(is_own).take(max).collect();
+        if is_all || own.len() == max {
+            return own;
+        }
+        limit = limit.saturating_mul(SKIP_FACTOR);
+    }
 }
+
+/// How many times as many messages are looked at as are wanted.
+const SKIP_FACTOR: usize = 4;
 
 /// Lists the messages to a persona: the unread ones, or all.
 pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
@@ -100,7 +132,7 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let left = settle_before_reading(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let mut found = match only_unread {
-            true => unread(state, &name),
+            true => unread(state, &name, limit + 1),
             false => {
                 let agent = Subject::new(EntityType::Agent, name.clone());
                 let mut all = state.made_for(&agent, EntityType::Message);
@@ -117,8 +149,9 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
         };
         let memory = Memory { ctx, snapshot, state };
         let messages = found.into_iter().map(|message| memory.full_message(message)).collect::<Result<_>>()?;
-        let unread = state.root(&name).map_or(0, |root| root.as_branch().unread());
-        Ok(InboxOutcome { messages, unread, more, left })
+        let root = state.root(&name);
+        let unread = root.as_ref().map_or(0, |root| root.as_branch().unread());
+        Ok(InboxOutcome { messages, unread, more, root, left })
     })
 }
 
@@ -134,6 +167,8 @@ pub struct ReadOutcome {
     pub recorded: Recorded,
     pub messages: Vec<FullMessage>,
     pub unread: u64,
+    /// The persona's root.
+    pub root: Option<Entity>,
 }
 
 /// Marks messages as read: the named ones, or all unread ones. Returns none if there is no unread message.
@@ -141,7 +176,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (mut tx, _) = begin_as_persona(ctx, &vault)?;
     let messages: Vec<Entity> = match request.references.as_slice() {
-        [] => unread(tx.state(), &name).into_iter().take(limits::PAGE_MAX_COUNT).collect(),
+        [] => unread(tx.state(), &name, limits::PAGE_MAX_COUNT),
         some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
     };
     if messages.is_empty() {
@@ -154,7 +189,8 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     }
     let now = |message: Entity| tx.state().entity(&message.subject).map_or(message, |now| now.into_owned());
     let messages: Vec<Entity> = messages.into_iter().map(now).collect();
-    let unread = tx.state().root(&name).map_or(0, |root| root.as_branch().unread());
+    let root = tx.state().root(&name);
+    let unread = root.as_ref().map_or(0, |root| root.as_branch().unread());
     let mut recorded = tx.finish(&asked)?;
     let full = with_view(&vault, |snapshot, state| {
         let memory = Memory { ctx, snapshot, state };
@@ -167,7 +203,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
             |message: Entity| FullMessage { text: message.as_message().text().unwrap_or_default().to_owned(), message };
         messages.into_iter().map(cut).collect()
     });
-    Ok(Some(ReadOutcome { recorded, messages, unread }))
+    Ok(Some(ReadOutcome { recorded, messages, unread, root }))
 }
 
 fn own_message(state: &State, name: &EntityId, reference: &str) -> Result<Entity> {

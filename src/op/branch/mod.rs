@@ -2,6 +2,7 @@
 //! summary and the last messages of the previous thread.
 
 mod context;
+mod knowledge;
 mod message;
 mod pulse;
 mod recall;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::agent::one_line;
 use super::{Context, Recorded, artifact};
-use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
@@ -22,8 +23,11 @@ use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub use context::{BranchContext, ContextOutcome};
+pub use knowledge::{KnowRequest, KnownOutcome, KnownRequest, know, known};
 pub use message::{FullMessage, InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, inbox, read, tell};
-pub use pulse::{BranchesOutcome, BranchesRequest, DecideOutcome, WorkingOutcome, branches, decide, working};
+pub use pulse::{
+    BranchesOutcome, BranchesRequest, ChangeSeen, DecideOutcome, WorkingOutcome, branches, decide, working,
+};
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
 
@@ -62,11 +66,23 @@ fn begin_as_persona<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<
     with_persona(ctx, Transaction::begin(ctx, vault)?)
 }
 
-/// Like `begin_as_persona`, unless a user's message came first: then moves the persona back to its root and stops.
-fn begin_unless_interrupted<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
+/// Like `begin_as_persona`, unless a user's message came first: then moves the persona back to its root and stops. The
+/// summary that it gave stays with the branch that it leaves.
+fn begin_unless_interrupted<'v>(
+    ctx: &Context,
+    vault: &'v Vault,
+    note: &StoredNote,
+) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
-    match settle(&mut tx, &name)? {
+    let left = match (policy::interruption(tx.state(), &name), tx.state().root(&name)) {
+        (Some(_), Some(root)) if note.summary.text.is_some() => {
+            let left = at_branch(tx.state(), &root);
+            leave(ctx, &mut tx, &root, note)?.map(|asked| (left, asked))
+        }
+        _ => settle(&mut tx, &name)?,
+    };
+    match left {
         None => with_persona(ctx, tx).map(Interruptible::Done),
         Some((left, asked)) => {
             tx.commit(asked.id)?;
@@ -160,17 +176,26 @@ struct StoredNote {
     abort: bool,
 }
 
-/// Stores summary and tail; an error if no branch is active that they could be about.
+/// Stores summary and tail; an error if there is no branch that they could be about.
 fn store_note(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<StoredNote> {
     let name = me(ctx)?;
     if leaving.summary.is_none() && leaving.tail.is_none() {
         return Ok(StoredNote { abort: leaving.abort, ..StoredNote::default() });
     }
-    let is_active =
-        with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
-    if !is_active {
-        return Err(Error::usage("no active branch to leave; --summary and --tail do not apply"));
-    }
+    with_view(vault, |_, state| {
+        let root = state.root(&name);
+        let is_left = root.as_ref().is_some_and(|root| state.active_branch(root).is_some());
+        let is_late = leaving.summary.is_some() && root.is_some_and(|root| late_branch(state, &name, &root).is_some());
+        match is_left || is_late {
+            true => Ok(()),
+            false => Err(Error::usage("no active branch to leave; --summary and --tail do not apply")),
+        }
+    })?;
+    store_texts(ctx, leaving)
+}
+
+/// Stores summary and tail.
+fn store_texts(ctx: &Context, leaving: &LeavingNote) -> Result<StoredNote> {
     Ok(StoredNote {
         summary: store_text(ctx, "the summary", leaving.summary.as_deref())?,
         tail: store_text(ctx, "the tail", leaving.tail.as_deref())?,
@@ -178,18 +203,38 @@ fn store_note(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<Sto
     })
 }
 
-/// Leaves the active branch, unless that is the root.
-fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: StoredNote) -> Result<Option<Added>> {
-    let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
-    let thread = branch.as_branch().current_thread();
-    let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
-    let mut payload = json!({
-        "branch_id": branch.subject.id(), "tail": note.tail.text, "tail_artifact_id": note.tail.artifact,
-    });
-    let kind = match note.summary.text {
+/// The branch that a persona means when it gives a summary and its own thread there has ended already: the one that it
+/// was taken away from, or, on its root, the one that it was on last.
+fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> {
+    match policy::displacement(state, name).filter(|displacement| displacement.is_unaware) {
+        Some(displacement) => Some(displacement.left),
+        None if state.active_branch(root).is_some() => None,
+        None => policy::unsummarized_branch(state, root),
+    }
+}
+
+/// Leaves the active branch, unless that is the root. A persona that was taken away from its branch summarizes that one.
+fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: &StoredNote) -> Result<Option<Added>> {
+    let name = me(ctx)?;
+    let late = match &note.summary.text {
+        Some(_) => late_branch(tx.state(), &name, root).map(|late| summarize(ctx, tx, &late, note)).transpose()?,
+        None => None,
+    };
+    let Some(branch) = tx.state().active_branch(root) else { return Ok(late) };
+    match late {
+        // It did not choose the branch that it is on, and says nothing about it.
+        Some(_) => close(ctx, tx, &branch, &StoredNote { abort: true, ..StoredNote::default() }).map(Some),
+        None => close(ctx, tx, &branch, note).map(Some),
+    }
+}
+
+/// Closes the thread of the active branch.
+fn close(ctx: &Context, tx: &mut Transaction<'_>, branch: &Entity, note: &StoredNote) -> Result<Added> {
+    let thread = open_thread(branch)?;
+    let mut payload = note.payload(branch);
+    let kind = match &note.summary.text {
         Some(summary) => {
-            payload["summary"] = summary.into();
-            payload["summary_artifact_id"] = note.summary.artifact.into();
+            payload["summary"] = summary.as_str().into();
             Kind::ThreadCompleted
         }
         None if note.abort => Kind::ThreadAborted,
@@ -200,7 +245,41 @@ fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: StoredNot
             ));
         }
     };
-    tx.ask(ctx.request(kind, Some(&thread.to_string()), payload)).map(Some)
+    tx.ask(ctx.request(kind, Some(&thread.to_string()), payload))
+}
+
+/// Gives the last thread of a branch, which ended without one, its summary.
+fn summarize(ctx: &Context, tx: &mut Transaction<'_>, branch: &Entity, note: &StoredNote) -> Result<Added> {
+    let last = branch.as_branch().last_thread_id().map(|id| format!("{}:{id}", EntityType::Thread));
+    let last = last.ok_or_else(|| Error::usage(format!("{} has no thread to summarize", branch.name())))?;
+    let summary = note.summary.text.as_deref();
+    let summary = summary.ok_or_else(|| Error::usage("missing --summary: what to remember"))?;
+    let known = Subject::parse(&last).ok().and_then(|last| tx.state().entity(&last));
+    if let Some(known) = known.filter(|thread| thread.phase == Phase::Completed)
+        && known.as_thread().summary() != Some(text::cut(summary, limits::FACT_MAX_CHARS).as_str())
+    {
+        let why = format!("{} has its summary already; resume {} to say more", known.name(), branch.name());
+        return Err(Error::refused(Reason::IllegalTransition, why));
+    }
+    let mut payload = note.payload(branch);
+    payload["summary"] = summary.into();
+    tx.ask(ctx.request(Kind::ThreadSummarized, Some(&last), payload))
+}
+
+/// The open thread of the active branch, or of a root.
+fn open_thread(branch: &Entity) -> Result<Subject> {
+    let thread = branch.as_branch().current_thread();
+    thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))
+}
+
+impl StoredNote {
+    /// The members of a payload that both ends of a thread have, and where the whole summary is.
+    fn payload(&self, branch: &Entity) -> Value {
+        json!({
+            "branch_id": branch.subject.id(), "tail": self.tail.text, "tail_artifact_id": self.tail.artifact,
+            "summary_artifact_id": self.summary.artifact,
+        })
+    }
 }
 
 /// A branch to create.
@@ -240,7 +319,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         Ok((task, partner))
     })?;
     let note = store_note(ctx, &vault, &request.leaving)?;
-    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault)? {
+    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault, &note)? {
         Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
@@ -261,7 +340,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
             .made_for(task, EntityType::Branch)
             .into_iter()
             .find(|branch| branch.as_branch().persona_id() == Some(name.as_str())),
-        (_, Some(partner)) => policy::social(tx.state(), &name, partner),
+        (_, Some(partner)) => tx.state().social_branch(&name, partner),
         _ => None,
     };
     if let Some(existing) = existing {
@@ -269,7 +348,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         return tx.finish(&[Added { id: existing.first_event, already }]).map(Interruptible::Done);
     }
     if kind != "social" {
-        leave(ctx, &mut tx, &root, note)?;
+        leave(ctx, &mut tx, &root, &note)?;
     }
     let asked = tx.ask(made)?;
     tx.finish(&[asked]).map(Interruptible::Done)
@@ -322,11 +401,14 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
             Ok(root.is_some_and(|root| at_branch(state, &root).subject != branch.subject))
         }
     })?;
-    if !switches && (leaving.summary.is_some() || leaving.tail.is_some()) {
+    let is_late = with_view(&vault, |_, state| {
+        Ok(state.root(&name).is_some_and(|root| late_branch(state, &name, &root).is_some()))
+    })?;
+    if !switches && !is_late && (leaving.summary.is_some() || leaving.tail.is_some()) {
         return Err(Error::usage("the branch is already active; --summary and --tail do not apply"));
     }
     let note = store_note(ctx, &vault, &leaving)?;
-    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault)? {
+    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault, &note)? {
         Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
@@ -335,14 +417,14 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
         // The branch may have been created just now.
         true => Added { id: branch.last_event, already: tx.batch().event(branch.last_event).is_none() },
         false => {
-            let left = leave(ctx, &mut tx, &root, note)?;
+            let left = leave(ctx, &mut tx, &root, &note)?;
             match branch.is_root() {
                 true => left.ok_or_else(|| Error::corrupt("the root is Suspended, but no branch is Active"))?,
                 false => tx.ask(ctx.request(Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
             }
         }
     };
-    let bare = context::without_messages(tx.state(), &name, &branch.subject, words)?;
+    let bare = context::without_messages(ctx, tx.state(), &name, &branch.subject, words)?;
     let mut recorded = tx.finish(&[asked])?;
     // The switch is recorded: from here on a failure is only a warning, and the persona can ask again.
     let (branch, thread, context) =
@@ -353,22 +435,54 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     Ok(Interruptible::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
-/// A request to leave the active branch for the root.
+/// A request to leave the active branch for the root, or to summarize one that was left without a summary.
 #[derive(Clone, Debug, Default)]
 pub struct SuspendRequest {
+    /// The branch; default: the active one, or the one that the persona was taken away from.
+    pub reference: Option<String>,
     /// How to leave it; without a summary its thread is aborted.
     pub leaving: LeavingNote,
 }
 
-/// Leaves the active branch, with a summary to continue from or without.
+/// Leaves the active branch, with a summary to continue from or without. Summarizes a branch that was left already.
 pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
-    let vault = ctx.open()?;
-    let note = store_note(ctx, &vault, &request.leaving)?;
+    let SuspendRequest { reference, leaving } = request;
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let is_active = |state: &State, branch: &Entity| {
+        state.root(&name).is_some_and(|root| at_branch(state, &root).subject == branch.subject)
+    };
+    let note = match &reference {
+        None => store_note(ctx, &vault, &leaving)?,
+        Some(reference) => {
+            with_view(&vault, |_, state| match own_branch(state, &name, reference)? {
+                branch if branch.is_root() => {
+                    Err(Error::usage(format!("{} is a root, which is never left", branch.name())))
+                }
+                branch if !is_active(state, &branch) && leaving.summary.is_none() => {
+                    let why =
+                        format!("{} is {}; only a summary can be added, with --summary", branch.name(), branch.phase);
+                    Err(Error::usage(why))
+                }
+                _ => Ok(()),
+            })?;
+            store_texts(ctx, &leaving)?
+        }
+    };
     let (mut tx, root) = begin_as_persona(ctx, &vault)?;
-    let left = leave(ctx, &mut tx, &root, StoredNote { abort: true, ..note })?;
+    let named = reference.map(|reference| own_branch(tx.state(), &name, &reference)).transpose()?;
+    // With a reference, it says itself which branch it means.
+    let late = match &named {
+        Some(branch) => (!is_active(tx.state(), branch)).then(|| branch.clone()),
+        None => late_branch(tx.state(), &name, &root).filter(|_| note.summary.text.is_some()),
+    };
+    let asked = match (late, named) {
+        (Some(branch), _) => Some(summarize(ctx, &mut tx, &branch, &note)?),
+        (None, Some(branch)) => Some(close(ctx, &mut tx, &branch, &StoredNote { abort: true, ..note })?),
+        (None, None) => leave(ctx, &mut tx, &root, &StoredNote { abort: true, ..note })?,
+    };
     let root = at_branch(tx.state(), &root);
     let already = tx.batch().event(root.last_event).is_none();
-    let asked = left.unwrap_or(Added { id: root.last_event, already });
+    let asked = asked.unwrap_or(Added { id: root.last_event, already });
     tx.finish(&[asked])
 }
 
@@ -391,26 +505,34 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
     let find = |state: &State| match &reference {
         Some(reference) => own_branch(state, &name, reference),
         None => {
-            let active = state.root(&name).and_then(|root| state.active_branch(&root));
+            let root = state.root(&name);
+            let believed = policy::displacement(state, &name).filter(|taken| taken.is_unaware).map(|taken| taken.left);
+            let active = believed.or_else(|| state.active_branch(root.as_ref()?));
             active.ok_or_else(|| Error::not_found(format!("agent:{name} has no active branch besides its root")))
         }
     };
-    let active = with_view(&vault, |_, state| Ok(find(state)?.phase == Phase::Active))?;
+    let (active, is_late) = with_view(&vault, |_, state| {
+        let branch = find(state)?;
+        Ok((branch.phase == Phase::Active, policy::unsummarized_thread(state, &branch).is_some()))
+    })?;
     let note = match active {
         true => store_note(
             ctx,
             &vault,
             &LeavingNote { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving },
         )?,
+        false if is_late && leaving.summary.is_some() => store_texts(ctx, &leaving)?,
         false if leaving.summary.is_some() || leaving.tail.is_some() => {
             return Err(Error::usage("the branch is not active; --summary and --tail do not apply"));
         }
         false => StoredNote::default(),
     };
-    let (mut tx, root) = begin_as_persona(ctx, &vault)?;
+    let (mut tx, _) = begin_as_persona(ctx, &vault)?;
     let branch = find(tx.state())?;
     if branch.phase == Phase::Active && !branch.is_root() {
-        leave(ctx, &mut tx, &root, note)?;
+        close(ctx, &mut tx, &branch, &note)?;
+    } else if note.summary.text.is_some() {
+        summarize(ctx, &mut tx, &branch, &note)?;
     }
     let asked = tx.ask(ctx.request(Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
     tx.finish(&[asked])
@@ -421,6 +543,8 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
 pub struct NoteRequest {
     /// The text of the note.
     pub text: String,
+    /// The branch; default: the one that the persona is on, if it knows that.
+    pub branch: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
@@ -434,25 +558,44 @@ pub struct NoteOutcome {
     pub interrupted: bool,
 }
 
-/// Records a note in the persona's current thread.
-pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
-    let NoteRequest { text, key } = request;
-    me(ctx)?;
+/// Records a note in the persona's current thread, or at its root. A persona that was taken away from its branch, and has
+/// done nothing on a branch since, has to name the branch: its note is about another one than that it is on.
+pub fn note(ctx: &Context, request: NoteRequest) -> Result<Interruptible<NoteOutcome>> {
+    let NoteRequest { text, branch: reference, key } = request;
+    let name = me(ctx)?;
     let vault = ctx.open()?;
+    let unaware = |state: &State| policy::displacement(state, &name).filter(|taken| taken.is_unaware);
+    let is_repeated = |state: &State| key.as_deref().is_some_and(|key| state.keyed(key).is_some());
+    let interrupted = |state: &State| match reference {
+        None if !is_repeated(state) => unaware(state).map(|taken| Box::new(taken.left)),
+        _ => None,
+    };
+    if let Some(left) = with_view(&vault, |_, state| Ok(interrupted(state)))? {
+        return Ok(Interruptible::Interrupted { left });
+    }
     let stored = store_text(ctx, "the note", Some(&text))?;
     let (mut tx, root) = begin_as_persona(ctx, &vault)?;
-    let branch = at_branch(tx.state(), &root);
-    let thread = branch.as_branch().current_thread();
-    let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
+    if let Some(left) = interrupted(tx.state()) {
+        return Ok(Interruptible::Interrupted { left });
+    }
+    let branch = match &reference {
+        None => at_branch(tx.state(), &root),
+        Some(reference) => own_branch(tx.state(), &name, reference)?,
+    };
+    if branch.phase != Phase::Active && !branch.is_root() {
+        let why = format!("{} is {}; resume it to add a note", branch.name(), branch.phase);
+        return Err(Error::refused(Reason::IllegalTransition, why));
+    }
+    let thread = open_thread(&branch)?;
     let payload = json!({"branch_id": branch.subject.id(), "text": stored.text, "artifact_id": stored.artifact});
-    let mut noted = Request { key, ..ctx.request(Kind::NoteRecorded, Some(&thread.to_string()), payload) };
+    let mut noted = Request { key: key.clone(), ..ctx.request(Kind::NoteRecorded, Some(&thread.to_string()), payload) };
     if let Some(first) = repeated_note(&tx, &mut noted)? {
-        return Ok(NoteOutcome { recorded: first, branch, interrupted: false });
+        return Ok(Interruptible::Done(NoteOutcome { recorded: first, branch, interrupted: false }));
     }
     let asked = tx.ask(noted)?;
     let interrupted = tx.state().phase_of(&branch.subject) == Phase::Suspended && !branch.is_root();
     let branch = tx.state().entity(&branch.subject).expect("it was there").into_owned();
-    Ok(NoteOutcome { recorded: tx.finish(&[asked])?, branch, interrupted })
+    Ok(Interruptible::Done(NoteOutcome { recorded: tx.finish(&[asked])?, branch, interrupted }))
 }
 
 /// The first recording of a repeated note. The persona may have moved since: the note belongs to its first thread.

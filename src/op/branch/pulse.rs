@@ -8,15 +8,17 @@ use super::context::Memory;
 use super::message::{FullMessage, unread};
 use super::{at_branch, me, settle_before_reading};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
+use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
+use crate::policy::{Standing, project};
 use crate::state::{Entity, State};
 
 /// How many branches a working memory has at most.
 const WORKING_MAX: usize = 10;
 
 /// Every branch of a persona, oldest first.
-fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
+pub(super) fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
     let agent = Subject::new(EntityType::Agent, persona.clone());
     let mut all = state.made_for(&agent, EntityType::Branch);
     all.retain(|branch| branch.as_branch().persona_id() == Some(persona.as_str()));
@@ -91,19 +93,44 @@ pub struct WorkingOutcome {
     pub count: usize,
 }
 
-/// Returns the most recently active branches of a persona that are not completed.
+/// Whether nothing has happened on a branch yet: a social branch exists as soon as two personas do.
+fn is_unused(branch: &Entity) -> bool {
+    let known = branch.as_branch();
+    known.branch_type() == Some("social") && known.threads() == 0 && known.messages() == 0
+}
+
+/// Returns the most recently active branches of a persona that are not completed, and its situation.
 pub fn working(ctx: &Context) -> Result<WorkingOutcome> {
     let name = me(ctx)?;
     with_view(&ctx.open()?, |_, state| {
         let mut open = all_of(state, &name);
-        open.retain(|branch| branch.phase != Phase::Completed);
+        open.retain(|branch| branch.phase != Phase::Completed && !is_unused(branch));
         open.sort_by(|a, b| {
             (b.as_branch().last_activity(), b.ordinal).cmp(&(a.as_branch().last_activity(), a.ordinal))
         });
         open.truncate(WORKING_MAX);
         let entries: Vec<Value> = open.iter().map(entry).collect();
         let count = entries.len();
-        Ok(WorkingOutcome { memory: json!({"branches": entries}), count })
+        let situation = situation(ctx, state, &name);
+        Ok(WorkingOutcome { memory: json!({"situation_snapshot": situation, "branches": entries}), count })
+    })
+}
+
+/// Where a persona is, and what is around it.
+fn situation(ctx: &Context, state: &State, name: &EntityId) -> Value {
+    let root = state.root(name);
+    let active = root.as_ref().map(|root| at_branch(state, root).name());
+    let held = state.held_by(&format!("agent:{name}"));
+    let task =
+        |task: &Entity| json!({"ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title()});
+    let obstacle = Standing::of_project(state, &ctx.project());
+    json!({
+        "at": ctx.now.timestamp().to_string(),
+        "persona_id": name.as_str(),
+        "active_branch": active,
+        "unread": root.map_or(0, |root| root.as_branch().unread()),
+        "tasks": held.iter().take(WORKING_MAX).map(task).collect::<Vec<_>>(),
+        "obstacle": obstacle.map(|standing| standing.obstacle.as_str()),
     })
 }
 
@@ -119,39 +146,113 @@ fn entry(branch: &Entity) -> Value {
     })
 }
 
+/// Something that happened to a persona and that it has not reacted to.
+#[derive(Debug)]
+pub struct ChangeSeen {
+    /// The kind of event.
+    pub kind: &'static str,
+    /// What it is about.
+    pub about: String,
+    pub at: String,
+    pub by: String,
+    pub title: Option<String>,
+}
+
 /// What the persona can choose from. The choice is up to the caller.
 #[derive(Debug)]
 pub struct DecideOutcome {
     /// The active branch.
     pub active: Option<Entity>,
-    /// Unread messages; while there are any, no candidates are listed.
+    /// How many messages are unread.
+    pub unread_count: u64,
+    /// The oldest of them.
     pub unread: Vec<FullMessage>,
+    /// What else there is to react to.
+    pub changes: Vec<ChangeSeen>,
     /// Suspended branches with the seconds since they were suspended, longest first.
     pub candidates: Vec<(Entity, u64)>,
+    /// How many such branches there are.
+    pub candidate_count: usize,
+    /// The persona's root.
+    pub root: Option<Entity>,
     /// The branch that was left because of a user's message.
     pub left: Option<Entity>,
 }
+
+/// How many messages, and how many branches, are listed at most.
+const LISTED_MAX: usize = 20;
 
 /// Returns everything that waits for a persona.
 pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let left = settle_before_reading(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
-        let active = state.root(&name).map(|root| at_branch(state, &root));
+        let root = state.root(&name);
+        let active = root.as_ref().map(|root| at_branch(state, root));
         let memory = Memory { ctx, snapshot, state };
-        let listed = unread(state, &name).into_iter().take(limits::PAGE_DEFAULT_COUNT);
+        let unread_count = root.as_ref().map_or(0, |root| root.as_branch().unread());
+        let listed = unread(state, &name, LISTED_MAX).into_iter();
         let unread: Vec<FullMessage> = listed.map(|message| memory.full_message(message)).collect::<Result<_>>()?;
-        let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {
             let since = branch.as_branch().suspended_at().unwrap_or(branch.created_at);
             now.0.saturating_sub(since.0).max(0) as u64
         };
-        let mut candidates: Vec<(Entity, u64)> = match unread.is_empty() {
-            true => all_of(state, &name).into_iter().filter(waiting).map(|b| (b.clone(), waited(&b))).collect(),
-            false => Vec::new(),
-        };
+        let mut candidates: Vec<(Entity, u64)> = all_of(state, &name)
+            .into_iter()
+            .filter(|branch| can_be_resumed(state, branch))
+            .map(|branch| {
+                let waited = waited(&branch);
+                (branch, waited)
+            })
+            .collect();
         candidates.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.ordinal.cmp(&b.0.ordinal)));
-        Ok(DecideOutcome { active, unread, candidates, left })
+        let candidate_count = candidates.len();
+        candidates.truncate(LISTED_MAX);
+        let changes = match &root {
+            Some(root) => changes(&memory, root)?,
+            None => Vec::new(),
+        };
+        Ok(DecideOutcome { active, unread_count, unread, changes, candidates, candidate_count, root, left })
     })
+}
+
+/// Whether a persona can go on with a branch: it has something to go on with, and no pause is in the way.
+fn can_be_resumed(state: &State, branch: &Entity) -> bool {
+    let task = branch.as_branch().task().and_then(|task| state.entity(&task));
+    let project = task.and_then(|task| task.project.clone());
+    let is_paused = project.is_some_and(|project| Standing::of_project(state, &project::subject(&project)).is_some());
+    branch.phase == Phase::Suspended && !branch.is_root() && !is_unused(branch) && !is_paused
+}
+
+/// What happened to a persona since it last did something on a branch, unless it no longer matters.
+fn changes(memory: &Memory<'_>, root: &Entity) -> Result<Vec<ChangeSeen>> {
+    let mut seen = Vec::new();
+    for id in root.as_branch().changes().filter_map(parse_ulid) {
+        let event = memory.event(id)?;
+        let Some(kind) = event.event_type.known() else { continue };
+        let entity = Subject::parse(&event.subject).ok().and_then(|subject| memory.state.entity(&subject));
+        let still_matters = entity.as_ref().is_none_or(|entity| match kind {
+            Kind::TaskAssigned => {
+                entity.phase == Phase::Assigned
+                    && entity.as_task().recorded_holder() == event.payload.get("holder").and_then(Value::as_str)
+            }
+            Kind::AnomalyDetected => {
+                let code = event.payload.get("code").and_then(Value::as_str).unwrap_or_default();
+                entity.as_agent().anomalies().is_some_and(|known| known.contains_key(code))
+            }
+            _ => true,
+        });
+        if still_matters {
+            let code = event.payload.get("code").and_then(Value::as_str).map(str::to_owned);
+            seen.push(ChangeSeen {
+                kind: kind.as_str(),
+                about: entity.as_ref().map_or(event.subject.clone(), |entity| entity.name()),
+                at: event.timestamp.to_string(),
+                by: event.actor.clone(),
+                title: code.or_else(|| entity?.title().map(str::to_owned)),
+            });
+        }
+    }
+    Ok(seen)
 }

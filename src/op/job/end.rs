@@ -17,6 +17,9 @@ use crate::vault::Vault;
 /// How the reason begins for which a command that was approved did not start.
 pub(super) const CHANGED: &str = "changed since it was approved";
 
+/// The reason for the end of a job that lost its supervisor.
+pub const LOST: &str = rules::LOST_REASON;
+
 /// The longest line of output that is used as a summary.
 const SUMMARY_MAX_CHARS: usize = 200;
 
@@ -38,16 +41,38 @@ pub fn reason(ended: &Ended) -> String {
     }
 }
 
-/// How the command of a failed job ended, as its summary begins, and after how many retries it was given up; none if it
-/// did not end by itself.
-pub fn how(ended: &Ended, task: TaskView<'_>) -> Option<String> {
+/// How a run of a failed job ended: as its summary begins. Why the task ended follows if that is something else, or how
+/// often it was retried.
+fn how(ended: &Ended, task: TaskView<'_>) -> String {
     let how = match ended {
         Ended::Exited { code } => format!("exit {code}"),
         Ended::Signalled { signal } => format!("signal {signal}"),
-        Ended::TimedOut | Ended::Halted { .. } | Ended::NotStarted { .. } => return None,
+        Ended::TimedOut | Ended::Halted { .. } | Ended::NotStarted { .. } => {
+            let recorded = task.abort_reason().or(task.failure()).map(str::to_owned);
+            return recorded.unwrap_or_else(|| reason(ended));
+        }
     };
-    let gave_up = task.abort_reason().and_then(|why| why.strip_prefix(&reason(ended)));
-    Some(format!("{how}{}", gave_up.unwrap_or_default()))
+    match task.abort_reason().map(|why| (why, why.strip_prefix(&reason(ended)))) {
+        Some((_, Some(gave_up))) => format!("{how}{gave_up}"),
+        Some((why, None)) => format!("{how}; {why}"),
+        None => how,
+    }
+}
+
+/// A sentence about a run that ended: its own last line, after how it ended if that is no success, and what its log
+/// lacks.
+pub fn sentence(record: &ExitRecord, task: TaskView<'_>, is_success: bool) -> String {
+    let own = summary(record);
+    // How it ended comes first: the last line of a failed job may say anything.
+    let sentence = match (is_success, own) {
+        (true, own) => own.unwrap_or_else(|| "Job finished".to_owned()),
+        (false, Some(own)) => format!("{}: {own}", how(&record.ended, task)),
+        (false, None) => how(&record.ended, task),
+    };
+    match record.log.gap() {
+        Some(gap) => format!("{sentence}; {gap}"),
+        None => sentence,
+    }
 }
 
 /// What an event is about.
@@ -149,15 +174,26 @@ pub struct JobReport {
     pub variables: Vec<(&'static str, String)>,
 }
 
-/// The report of a finished job.
-pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -> JobReport {
-    let (status, code) = match &record.ended {
-        Ended::Exited { code } => (if *code == 0 { "DONE" } else { "FAIL" }, code.to_string()),
-        _ => ("FAIL", String::new()),
+/// The report of a job that has ended; without an exit record nobody saw how.
+pub fn report(vault: &Vault, task: &Entity, record: Option<&ExitRecord>, logref: &str) -> JobReport {
+    // Of a job that was lost, it is the record of an earlier attempt.
+    let record = record.filter(|_| lost(task).is_none());
+    let is_success = record.is_some_and(|record| record.ended == Ended::Exited { code: 0 });
+    let status = match record {
+        None if lost(task).is_some() => "LOST",
+        _ if is_success => "DONE",
+        _ => "FAIL",
+    };
+    let code = match record.map(|record| &record.ended) {
+        Some(Ended::Exited { code }) => code.to_string(),
+        _ => String::new(),
     };
     let name = task.name();
     let log = vault.path().join(super::log_path(logref)).to_string_lossy().into_owned();
-    let sum = summary(record).unwrap_or_else(|| reason(&record.ended));
+    let sum = match record {
+        Some(record) => sentence(record, task.as_task(), is_success),
+        None => unseen(task),
+    };
     JobReport {
         text: format!("TASK_ID:{name}\nSTATUS:{status}\nSUM:{}\nLOGREF:{logref}\n", text::escape(&sum)),
         variables: vec![
@@ -167,4 +203,21 @@ pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -
             ("HF_LOG", log),
         ],
     }
+}
+
+/// A sentence about a job of which nobody saw how its command ended.
+pub fn unseen(task: &Entity) -> String {
+    match lost(task) {
+        Some(gave_up) => format!("Job was lost with its supervisor{gave_up}"),
+        None => {
+            let reason = task.as_task().abort_reason().or(task.as_task().failure());
+            reason.unwrap_or("Job failed").to_owned()
+        }
+    }
+}
+
+/// What follows `lost` in the reason for the end of a lost job: nothing, or after how many retries it was given up.
+pub fn lost(task: &Entity) -> Option<&str> {
+    let rest = task.as_task().abort_reason()?.strip_prefix(LOST)?;
+    (rest.is_empty() || rest.starts_with("; gave up")).then_some(rest)
 }

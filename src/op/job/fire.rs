@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::settle::is_in_progress;
 use super::{command, log_reference, queue};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
-use crate::op::{Context, Recorded, random_ulid};
+use crate::op::{Context, Recorded, mission, random_ulid};
 use crate::policy::command::{Binding, RecordedCommand};
 use crate::policy::pattern::matches_any;
 use crate::policy::rules::{self, Blocker, blockers};
@@ -44,8 +45,9 @@ pub struct FireRequest {
     pub after: Vec<String>,
     /// The job is ended after this time; default: no limit.
     pub timeout_seconds: Option<u64>,
-    /// How many times it is retried after a transient failure.
-    pub retries: u64,
+    /// How many times it is retried after a transient failure; default: as often as the proposer of an existing task said,
+    /// else never.
+    pub retries: Option<u64>,
     /// The working directory.
     pub cwd: PathBuf,
     /// Additional environment variables.
@@ -56,8 +58,19 @@ pub struct FireRequest {
     pub beat: Beat,
     /// Whether it requires approval by an operator.
     pub destructive: bool,
+    /// The step of a mission's round that it is.
+    pub mission: Option<MissionStep>,
     /// Idempotency key.
     pub key: Option<String>,
+}
+
+/// A step of a mission's round.
+#[derive(Clone, Debug)]
+pub struct MissionStep {
+    /// The mission's id.
+    pub mission: String,
+    /// One of `MISSION_STEPS`.
+    pub step: &'static str,
 }
 
 impl FireRequest {
@@ -71,11 +84,12 @@ impl FireRequest {
             requirement: None,
             after: Vec::new(),
             timeout_seconds: None,
-            retries: 0,
+            retries: None,
             env: Vec::new(),
             secrets: Vec::new(),
             beat: Beat::Timer,
             destructive: false,
+            mission: None,
             key: None,
         }
     }
@@ -98,6 +112,12 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     if request.argv.is_empty() {
         return Err(Error::usage("missing command; put it after --"));
     }
+    if request.argv[0].is_empty() {
+        return Err(Error::usage("the command after -- is empty"));
+    }
+    if request.title.as_ref().is_some_and(|title| title.trim().is_empty()) {
+        return Err(Error::usage("the title is empty"));
+    }
     let no_supervisor = || Error::system("cannot fire a job", "hf-job not found");
     let supervisor = ctx.host.supervisor.clone().ok_or_else(no_supervisor)?;
     let missing = |why: &str| Error::usage(format!("the working directory {} {why}", request.cwd.display()));
@@ -116,7 +136,13 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     let mut firing = Firing { ctx, vault: &vault, request, supervisor, binding: None };
     loop {
         match firing.fire(Transaction::begin(ctx, &vault)?)? {
-            FireStep::Fired(outcome) => return Ok(*outcome),
+            FireStep::Fired(outcome) => {
+                // The first call may have been killed before it came to the mission's file.
+                if outcome.recorded.duplicate {
+                    mission::settle_file(ctx, &vault);
+                }
+                return Ok(*outcome);
+            }
             // What an approval binds is read without the lock.
             FireStep::MustBind(settings) => firing.binding = Some(command::bind(ctx, &firing.request, &settings)?),
         }
@@ -157,6 +183,12 @@ impl Firing<'_> {
         };
         if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
             self.check_variables(&first)?;
+            let may_start = self.check_may_queue(&tx, &asked).is_ok();
+            // Starting a supervisor needs no lock.
+            drop(tx);
+            if may_start {
+                self.start_if_never_taken(&first)?;
+            }
             return self.outcome(first);
         }
         self.check_may_queue(&tx, &asked)?;
@@ -196,12 +228,30 @@ impl Firing<'_> {
                 return Err(error);
             }
         };
-        JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
         let started = start(&self.supervisor, self.vault, &id, lock, StartWith::CallersVariables);
         // The events are recorded, so an error is no longer a refusal: the job exists, and is lost at worst.
         let outcome = started.and_then(|()| self.outcome(done));
         outcome.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
+    }
+
+    /// Starts the supervisor of a repeated request if the first caller died before that.
+    fn start_if_never_taken(&self, first: &Recorded) -> Result<()> {
+        let Some(task) = first.entity.as_ref().filter(|task| is_in_progress(task)) else { return Ok(()) };
+        let id = super::id_of(task);
+        let Some(job) = JobDir::open(self.vault.path(), &id)? else { return Ok(()) };
+        if !job.was_never_taken()? {
+            return Ok(());
+        }
+        // Somebody who holds it is about to start it.
+        let lock = match job.take_lock(LOCK_WAIT) {
+            Err(error) if error.kind == ErrorKind::Busy => return Ok(()),
+            lock => lock?,
+        };
+        match job.was_never_taken()? {
+            true => start(&self.supervisor, self.vault, &id, lock, StartWith::CallersVariables),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a job while everything is stopped or its project is paused: it would start by itself when an operator
@@ -224,6 +274,7 @@ impl Firing<'_> {
     /// Everything but the commit: lock, events, and the spec of the command.
     fn prepare(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
         let lock = job.take_lock(LOCK_WAIT)?;
+        mission::begin_round_for(self.ctx, tx, &asked)?;
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
@@ -289,9 +340,11 @@ impl Firing<'_> {
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
             "project_id": crate::op::pause::project_member(self.ctx.project.as_ref().filter(|_| requirement.is_none())),
             "job": true,
-            "max_retries": self.request.retries,
+            "max_retries": self.request.retries.unwrap_or(0),
             "after": if after.is_empty() { Value::Null } else { json!(after) },
             "destructive": destructive.then_some(true),
+            "of_mission": self.request.mission.as_ref().map(|step| &step.mission),
+            "mission_step": self.request.mission.as_ref().map(|step| step.step),
         });
         payload.as_object_mut().expect("it is an object").extend(command::requested(&self.request).members());
         let subject = format!("{}:{}", EntityType::Task, random_ulid(self.ctx.now)?);
@@ -312,7 +365,8 @@ impl Firing<'_> {
             false if destructive => return refused(format!("{name} was not approved for this command")),
             false => {}
         }
-        let mut payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
+        let holder = self.ctx.caller.actor.to_string();
+        let mut payload = json!({"holder": holder, "job": true, "max_retries": self.request.retries});
         payload.as_object_mut().expect("it is an object").extend(command::requested(&self.request).members());
         Ok(Request {
             key: self.request.key.clone(),
@@ -346,6 +400,7 @@ impl Firing<'_> {
             beat: *beat,
             extra,
             kept_env: raw(&self.kept_env()),
+            control_group: tx.config.flag(Setting::JobsControlGroups),
             lock_inode: None,
         }
     }
@@ -371,7 +426,7 @@ fn is_held(task: &Entity) -> Error {
     Error::refused(Reason::IllegalTransition, format!("{name} is held by {holder}; {why}"))
 }
 
-/// Starts the supervisor of a job, which takes over the job's lock.
+/// Starts the supervisor of a job that is recorded. It takes over the job's lock.
 pub(super) fn start(
     supervisor: &SupervisorProgram,
     vault: &Vault,
@@ -379,6 +434,8 @@ pub(super) fn start(
     lock: JobLock,
     with: StartWith<'_>,
 ) -> Result<()> {
+    // Here, and not where it was fired: that process may have been killed.
+    JobDir::settle(vault.path(), id);
     // Absolute, because it starts in another directory.
     let vault =
         std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;

@@ -26,11 +26,14 @@ mod view;
 use std::path::PathBuf;
 
 use crate::base::{EntityId, EntityType};
+use crate::job::JobDir;
 use crate::state::{Entity, State};
+use crate::vault::Vault;
 
 pub(super) use command::bound_now;
+pub(super) use end::JobReport;
 pub(super) use fire::reap_when_ended;
-pub use fire::{FireOutcome, FireRequest, fire};
+pub use fire::{FireOutcome, FireRequest, MissionStep, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};
 pub(super) use poll::wait_for_job;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
@@ -62,6 +65,14 @@ pub(super) fn newest_log(state: &State, task: &Entity) -> String {
 /// The path of a log, relative to the vault.
 pub(super) fn log_path(reference: &str) -> PathBuf {
     PathBuf::from(AUTONOMOUS).join(reference)
+}
+
+/// The report of a job whose end is recorded, for its hook.
+pub(super) fn report_of_ended(vault: &Vault, state: &State, task: &Entity) -> JobReport {
+    // A directory that cannot be read does not keep anybody from being notified.
+    let job = JobDir::open(vault.path(), &id_of(task)).ok().flatten();
+    let record = job.zip(run_of(task)).and_then(|(job, run)| job.exit_record(&run).ok().flatten());
+    end::report(vault, task, record.as_ref(), &newest_log(state, task))
 }
 
 /// The id of a task.

@@ -5,6 +5,7 @@
 //! | ended, exit record written | Running | the end is recorded |
 //! | none left, no exit record | Running | the run crashed: `lost` |
 //! | none left | waits for its turn, an approval or a retry | a new supervisor, at most `--retries` times; then `lost` |
+//! | none yet: who fired it died before it had a supervisor | - | its first supervisor |
 //! | alive, without a supervisor | - | nothing: a job never runs beside its orphan |
 //!
 //! If the task goes on after that, because a retry is left, a new supervisor runs it.
@@ -18,22 +19,24 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 
 use super::fire::{LOCK_WAIT, start};
-use super::{end, id_of, run_of};
+use super::{end, id_of, queue, run_of};
 use crate::base::{Actor, EntityType, ErrorKind, Result, Subject};
 use crate::event::{Event, Kind};
-use crate::job::{CancelReason, JobDir, JobLiveness, JobLock, Spec, StartWith, SupervisorProgram, probe, probe_locked};
+use crate::job::{
+    CancelReason, JobDir, JobLiveness, JobLock, Spec, StartWith, SupervisorProgram, has_rest, probe, probe_locked,
+};
 use crate::machine::Phase;
 use crate::op::Context;
-use crate::op::kernel::{Mode, Transaction, with_view};
-use crate::policy::settings::{Setting, Settings};
-use crate::policy::{component, project};
+use crate::op::kernel::{Mode, Transaction, is_stopped, with_view};
+use crate::policy::settings::Settings;
+use crate::policy::{component, project, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-/// The reason for the end of a job that lost its supervisor.
-pub const LOST: &str = "lost";
 /// The member of a spec that counts how many supervisors were lost while the job waited.
 const REPLACED: &str = "replaced";
+/// How often a job that never had a supervisor is given one.
+const FIRST_STARTS_MAX: u64 = 5;
 
 /// A job after it was settled.
 #[derive(Debug, Default)]
@@ -101,12 +104,14 @@ pub(in crate::op) struct OutlivedTask {
     pub task: Entity,
     /// The state of its processes, or why that is unknown.
     pub liveness: Result<JobLiveness>,
+    /// Whether its run ended by itself and left processes behind.
+    leaves_rest: bool,
 }
 
 impl OutlivedTask {
     /// Whether a process of it may be alive.
     pub fn may_live(&self) -> bool {
-        matches!(self.liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_)))
+        self.leaves_rest || matches!(self.liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_)))
     }
 
     /// Whether a process of it is alive, and nobody supervises it.
@@ -128,8 +133,11 @@ pub(in crate::op) fn outlived(vault: &Vault, state: &State) -> Result<Vec<Outliv
     for id in JobDir::noted_running(vault.path())? {
         let task = state.entity(&Subject::new(EntityType::Task, id)).map(|task| task.into_owned());
         let Some(task) = task.filter(|task| !is_in_progress(task)) else { continue };
+        let job = JobDir::open(vault.path(), &id_of(&task));
         let liveness = liveness_of(vault, &task).map(|liveness| liveness.unwrap_or(JobLiveness::Lost));
-        found.push(OutlivedTask { task, liveness });
+        // What cannot be found out may be so.
+        let leaves_rest = job.and_then(|job| job.as_ref().map_or(Ok(false), has_rest)).unwrap_or(true);
+        found.push(OutlivedTask { task, liveness, leaves_rest });
     }
     Ok(found)
 }
@@ -151,6 +159,11 @@ pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity, mode: M
     }
     if mode == Mode::DryRun {
         let successor = Successor::find(ctx, &job)?;
+        if let Some(first) = &successor
+            && first.may_be_first(&job, vault, task)?
+        {
+            return as_found(Some(JobLiveness::Supervised));
+        }
         let lost = with_view(vault, |_, state| {
             let goes_on = successor.is_some_and(|next| next.has_retry_left(state, task));
             Ok(if goes_on { LostJob::Replaced } else { LostJob::ForGood })
@@ -190,6 +203,13 @@ impl Unattended<'_> {
         let ctx = &self.ctx.acting_as(Actor::core(component::JOBS));
         let is_cancelled = self.job.cancel_reason()? == Some(CancelReason::Cancelled);
         let mut successor = Successor::find(ctx, &self.job)?.filter(|_| !is_cancelled);
+        if let Some(mut first) =
+            successor.take_if(|first| first.may_be_first(&self.job, self.vault, task).unwrap_or(false))
+        {
+            first.count(&self.job)?;
+            first.start(self.vault, task, self.lock)?;
+            return Ok(SettledJob { liveness: Some(JobLiveness::Supervised), ..SettledJob::default() });
+        }
         let mut lost = true;
         let events = match (&liveness, task.phase) {
             (JobLiveness::Ended(record), Phase::Running) => {
@@ -197,7 +217,7 @@ impl Unattended<'_> {
                 end::record(ctx, self.vault, &self.job, record)?
             }
             (_, Phase::Running) => {
-                let payload = json!({"reason": LOST, "transient": successor.is_some(), "escalate": false});
+                let payload = json!({"reason": end::LOST, "transient": successor.is_some(), "escalate": false});
                 self.record(ctx, task, is_cancelled, payload)?
             }
             _ => {
@@ -235,7 +255,7 @@ impl Unattended<'_> {
         }
         let run = run_of(task).map(|run| Subject::new(EntityType::Run, run));
         let run = run.filter(|run| tx.state().phase_of(run) == Phase::Running && !is_cancelled);
-        let reason = if is_cancelled { CancelReason::Cancelled.as_str() } else { LOST };
+        let reason = if is_cancelled { CancelReason::Cancelled.as_str() } else { end::LOST };
         let asked = match run {
             Some(run) => tx.ask(ctx.request(Kind::RunCrashed, Some(&run.to_string()), crashed))?,
             None => {
@@ -269,11 +289,19 @@ impl Successor {
     /// Whether the job may be tried once more. Runs are counted in the log; supervisors that were lost before the command
     /// ran are counted here.
     fn has_retry_left(&self, state: &State, task: &Entity) -> bool {
-        let default = || Settings::recorded(state).unwrap_or_default().count(Setting::MaxRetries);
-        let max = task.as_task().max_retries().unwrap_or_else(default);
+        let max = rules::max_retries(state, &Settings::recorded(state).unwrap_or_default(), task);
         let used = if task.phase == Phase::Running { task.as_task().retry_count() } else { self.replaced() };
         let project = project::project_of(task);
         used < max && project.is_none_or(|project| project::phase(state, &project) != Phase::Archived)
+    }
+
+    /// Whether a job that never had a supervisor gets one now: only the caller has its secret variables, and nothing starts
+    /// during a stop or a pause.
+    fn may_be_first(&self, job: &JobDir, vault: &Vault, task: &Entity) -> Result<bool> {
+        if !job.was_never_taken()? || !self.spec.secrets.is_empty() || self.replaced() >= FIRST_STARTS_MAX {
+            return Ok(false);
+        }
+        with_view(vault, |_, state| Ok(!is_stopped(state) && !queue::is_project_inactive(state, task)))
     }
 
     /// Counts a supervisor that replaces another one before the command ran.

@@ -17,7 +17,8 @@ use super::{end, log_path, log_reference, queue, run_of};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{
-    CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Observer, Signals, Spec, take_over,
+    CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Leftover, Observer, RunTree,
+    Signals, Spec, take_over,
 };
 use crate::machine::Phase;
 use crate::op::hook::{self, HookInput};
@@ -28,7 +29,7 @@ use crate::policy::command::RecordedCommand;
 use crate::policy::rules;
 use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::Vault;
+use crate::vault::{StopFlag, Vault};
 
 /// How often a waiting supervisor checks by itself; usually it is notified.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -78,23 +79,53 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
         signals: &signals,
         control: &control,
     };
-    let mut last = None;
+    let (mut last, mut leftover) = (None, Leftover::default());
     while let Some((task, run)) = supervisor.wait_for_turn()? {
-        let (record, logref, recorded) = supervisor.run(&task, &run)?;
-        last = Some((task, record, logref));
-        // The next command that checks the job records it, which requires the lock.
+        let FinishedRun { record, logref, recorded, rest } = supervisor.run(&task, &run)?;
+        leftover.add(rest);
+        // The next command that checks the job records it, which requires the lock, and has the hook run.
         if recorded.is_err() {
+            last = None;
             break;
         }
+        last = Some((task, record, logref));
     }
+    // Before the lock is released, so that a stop finds one of them held.
+    let left = if leftover.living().is_empty() { None } else { Some(job.hold_left()?) };
     drop(lock);
     if let Some((task, record, logref)) = last {
-        let report = end::report(&vault, &task, &record, &logref);
+        let ended = with_view(&vault, |_, state| Ok(state.entity(&task.subject).map(|task| task.into_owned())));
+        let task = ended.ok().flatten().unwrap_or(task);
+        let report = end::report(&vault, &task, Some(&record), &logref);
         let subject = task.subject.to_string();
         let (report, variables) = (&report.text, &report.variables);
         hook::run(&ctx, &vault, HookInput { hook: Setting::JobsOnFinish, subject: &subject, report, variables });
     }
+    if let Some(left) = left {
+        let halts = || {
+            let is_cancelled = matches!(job.cancel_reason(), Ok(Some(_)));
+            is_cancelled || stop_flag(&ctx, &vault).is_some() || !job.is_kept_with_rest(&left)
+        };
+        leftover.look_after(spec.kill_grace, &signals, &control, &halts)?;
+        job.forget_running();
+    }
     Ok(())
+}
+
+/// The flag of a stop. One that cannot be read counts as not set. The log may have been moved away and replaced since the
+/// supervisor started.
+fn stop_flag(ctx: &Context, vault: &Vault) -> Option<StopFlag> {
+    vault.stop_flag().or_else(|| ctx.open().ok().and_then(|vault| vault.stop_flag()))
+}
+
+/// A run that has ended.
+struct FinishedRun {
+    record: ExitRecord,
+    logref: String,
+    /// Whether its end is recorded.
+    recorded: Result<()>,
+    /// Its processes, if some may be left.
+    rest: Option<RunTree>,
 }
 
 struct Supervision<'a> {
@@ -194,7 +225,7 @@ impl Supervision<'_> {
     }
 
     /// Runs the command once, and records how it ended if possible.
-    fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String, Result<()>)> {
+    fn run(&self, task: &Entity, run: &EntityId) -> Result<FinishedRun> {
         let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
         let logref = log_reference(task, runs);
         let clock = self.ctx.host.clock;
@@ -205,7 +236,7 @@ impl Supervision<'_> {
             (Err(error), _) | (_, Err(error)) => {
                 let record = ExitRecord::not_started(run, error.message, clock().timestamp());
                 end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &record)?;
-                return Ok((record, logref, Ok(())));
+                return Ok(FinishedRun { record, logref, recorded: Ok(()), rest: None });
             }
         };
         let log = log_path(&logref);
@@ -225,14 +256,14 @@ impl Supervision<'_> {
         if let Some(changed) = watch.changed
             && self.ask_again(task, changed).is_ok()
         {
-            return Ok((outcome.record, logref, Ok(())));
+            return Ok(FinishedRun { record: outcome.record, logref, recorded: Ok(()), rest: outcome.rest });
         }
         if self.job.cancel_reason()? == Some(CancelReason::Silent) {
             self.job.clear_cancel()?;
         }
         // If this fails the exit record remains.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &outcome.record);
-        Ok((outcome.record, logref, recorded.map(drop)))
+        Ok(FinishedRun { record: outcome.record, logref, recorded: recorded.map(drop), rest: outcome.rest })
     }
 
     /// Requests approval of a command as it is now. If that cannot be recorded, the run is recorded as ended.
@@ -317,9 +348,7 @@ impl Observer for RunObserver<'_> {
 
     fn halt(&mut self) -> Option<Halt> {
         let why = |why: &str| Some(Halt { why: why.to_owned() });
-        // A flag that cannot be read counts as not set. The log may have been moved away and replaced since the start.
-        let current = || self.supervisor.ctx.open().ok().and_then(|vault| vault.stop_flag());
-        if let Some(stop) = self.supervisor.vault.stop_flag().or_else(current) {
+        if let Some(stop) = stop_flag(self.supervisor.ctx, self.supervisor.vault) {
             return why(&format!("{}: {}", rules::STOP_REASON, stop.reason));
         }
         match self.supervisor.job.cancel_reason() {

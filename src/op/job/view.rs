@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::settle::{LOST, OutlivedTask, is_in_progress, liveness_of, outlived, settle};
+use super::settle::{OutlivedTask, is_in_progress, liveness_of, outlived, settle};
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
 use crate::job::{
-    CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, signal_supervisor, wait_for_end,
+    CancelReason, Ended, ExitRecord, JobDir, JobLiveness, Need, Signals, end_rest, kill_orphan, probe, rest,
+    signal_supervisor, wait_for_end, wait_for_rest,
 };
 use crate::machine::Phase;
-use crate::op::Context;
-use crate::op::kernel::{Mode, Transaction, View, is_stopped, record_one, with_view};
+use crate::op::kernel::{Mode, Transaction, View, check_project, is_stopped, record_one, with_view};
+use crate::op::{Context, ListFilter, mission};
+use crate::policy::mission::is_operators;
 use crate::policy::project;
 use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
@@ -96,6 +98,9 @@ impl JobWait {
     }
 }
 
+/// What is said about an orphan whose main process is gone.
+const ORPHANED_REST: &str = "Its supervisor and its main process are gone; processes that it started are still running";
+
 /// One job.
 #[derive(Debug)]
 pub struct JobView {
@@ -105,6 +110,8 @@ pub struct JobView {
     pub waits_for: Option<JobWait>,
     /// Whether a supervisor takes care of it.
     pub is_supervised: bool,
+    /// Whether it is an orphan whose main process is gone, too, so that only what that one started is alive.
+    pub is_main_gone: bool,
     pub run_id: Option<String>,
     /// Where the log of its newest run is, or will be.
     pub(in crate::op) logref: String,
@@ -113,6 +120,8 @@ pub struct JobView {
     /// When its newest run started, and how long it has been running or ran.
     pub started_at: Option<Timestamp>,
     pub seconds: Option<u64>,
+    /// Whether only an operator can say how to go on after its end.
+    is_operators: bool,
 }
 
 impl JobView {
@@ -126,36 +135,37 @@ impl JobView {
         Some(self.logref.as_str()).filter(|_| !self.is_over() || self.run_id.is_some())
     }
 
-    /// Whether only an operator can do something about it: it waits for one, or a stop ended it.
+    /// Whether only an operator can do something about it: it waits for one, a person ended it, its mission has no round
+    /// left, or only processes that it left behind are alive.
     pub fn needs_operator(&self) -> bool {
         match self.standing {
             JobStanding::Queued => self.waits_for.as_ref().is_some_and(JobWait::needs_operator),
-            JobStanding::Fail => rules::was_stopped(&self.task),
-            _ => false,
+            JobStanding::Fail | JobStanding::Lost => self.is_operators,
+            // What is left of it may never end, and no result will come of it.
+            JobStanding::Orphaned => self.is_main_gone,
+            JobStanding::Running | JobStanding::Done => false,
         }
     }
 
-    /// One sentence: the job's own last line, or its state.
+    /// How its log differs from what it printed, in words; none if the log has everything so far.
+    pub fn log_gap(&self) -> Option<String> {
+        self.record.as_ref().and_then(|record| record.log.gap())
+    }
+
+    /// One sentence: how it ended and its own last line, or its state; and what its log lacks.
     pub fn summary(&self) -> String {
-        let own = self.record.as_ref().and_then(end::summary);
-        let reason = || self.task.as_task().abort_reason().or(self.task.as_task().failure()).map(str::to_owned);
+        let record = self.record.as_ref();
+        let ended = |is_success| record.map(|record| end::sentence(record, self.task.as_task(), is_success));
         match self.standing {
             JobStanding::Queued => self.waits_for.as_ref().unwrap_or(&JobWait::Turn).sentence(),
             JobStanding::Running => "Still running".to_owned(),
+            JobStanding::Orphaned if self.is_main_gone => ORPHANED_REST.to_owned(),
             JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
-            JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
+            JobStanding::Done => ended(true).unwrap_or_else(|| "Job finished".to_owned()),
             JobStanding::Lost => {
-                format!("Job was lost with its supervisor{}", gave_up(&self.task).unwrap_or_default())
+                "Job was lost with its supervisor".to_owned() + end::lost(&self.task).unwrap_or_default()
             }
-            JobStanding::Fail => {
-                // How it ended comes first: the last line of a failed job may say anything.
-                let how = self.record.as_ref().and_then(|record| end::how(&record.ended, self.task.as_task()));
-                match (how, own) {
-                    (Some(how), Some(own)) => format!("{how}: {own}"),
-                    (Some(how), None) => how,
-                    (None, own) => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
-                }
-            }
+            JobStanding::Fail => ended(false).unwrap_or_else(|| end::unseen(&self.task)),
         }
     }
 }
@@ -164,7 +174,11 @@ impl JobView {
 pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let view = task_of(ctx, vault, reference)?;
     match view.task.is_job() {
-        true => Ok(view),
+        true => {
+            // The process that fired it or recorded its end may have been killed before it rewrote the mission's file.
+            mission::settle_file(ctx, vault);
+            Ok(view)
+        }
         false => {
             let name = view.task.name();
             let why = format!("{name} is a task, but not a job; hf-task show {name} shows its state");
@@ -198,6 +212,7 @@ struct RecordedJob {
     logref: String,
     started_at: Option<Timestamp>,
     waits_for: JobWait,
+    is_operators: bool,
 }
 
 impl RecordedJob {
@@ -205,20 +220,25 @@ impl RecordedJob {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
         let waits_for = JobWait::of_task(state, &task);
-        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for }
+        let is_operators = is_operators(state, &task);
+        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for, is_operators }
     }
 }
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
-    let RecordedJob { task, logref, started_at, waits_for } = known;
+    let RecordedJob { task, logref, started_at, waits_for, is_operators } = known;
     let is_supervised = liveness == Some(JobLiveness::Supervised);
+    // What cannot be found out counts as alive.
+    let is_main_gone = matches!(&liveness, Some(JobLiveness::Orphaned(main)) if !main.lives().unwrap_or(true));
     let standing = match (task.phase, liveness) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
-        (Phase::Aborted | Phase::Archived, _) if gave_up(&task).is_some() => JobStanding::Lost,
+        (Phase::Aborted | Phase::Archived, _) if end::lost(&task).is_some() => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
+        // Its end could not be recorded, but it is known.
+        (Phase::Running, Some(JobLiveness::Ended(record))) => ended_as(&task, &record),
         (Phase::Running, _) => JobStanding::Running,
         _ => JobStanding::Queued,
     };
@@ -233,13 +253,28 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
     let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
     let waits_for = Some(waits_for).filter(|_| standing == JobStanding::Queued);
     let run_id = run.map(|run| run.to_string());
-    JobView { task, standing, waits_for, is_supervised, run_id, logref, record, started_at, seconds }
+    JobView {
+        task,
+        standing,
+        waits_for,
+        is_supervised,
+        is_main_gone,
+        run_id,
+        logref,
+        record,
+        started_at,
+        seconds,
+        is_operators,
+    }
 }
 
-/// What follows `lost` in the reason for the end of a lost job: nothing, or after how many retries it was given up.
-fn gave_up(task: &Entity) -> Option<&str> {
-    let rest = task.as_task().abort_reason()?.strip_prefix(LOST)?;
-    (rest.is_empty() || rest.starts_with("; gave up")).then_some(rest)
+/// What a job is whose last run ended like this, once that is recorded.
+fn ended_as(task: &Entity, record: &ExitRecord) -> JobStanding {
+    match record.ended {
+        Ended::Exited { code: 0 } => JobStanding::Done,
+        _ if task.as_task().max_retries().is_some_and(|max| task.as_task().retry_count() < max) => JobStanding::Running,
+        _ => JobStanding::Fail,
+    }
 }
 
 /// A job to check.
@@ -261,11 +296,13 @@ pub struct ListJobsRequest {
     pub running: bool,
     /// At most this many.
     pub limit: usize,
+    /// Only these.
+    pub filter: ListFilter,
 }
 
 impl Default for ListJobsRequest {
     fn default() -> Self {
-        ListJobsRequest { running: false, limit: limits::PAGE_DEFAULT_COUNT }
+        ListJobsRequest { running: false, limit: limits::PAGE_DEFAULT_COUNT, filter: ListFilter::default() }
     }
 }
 
@@ -277,13 +314,14 @@ pub struct JobsOutcome {
 
 /// Lists jobs, newest first.
 pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
-    let ListJobsRequest { running, limit } = request;
+    let ListJobsRequest { running, limit, filter } = request;
     let max = limits::PAGE_MAX_COUNT;
     if limit == 0 || limit > max {
         return Err(Error::usage(format!("invalid limit {limit}; must be 1 to {max}")));
     }
     let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
+        check_project(ctx, state)?;
         let phases: &[Phase] = match running {
             true => &[Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying],
             false => Phase::ALL,
@@ -293,6 +331,7 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
             let alive = outlived(&vault, state)?.into_iter().filter(OutlivedTask::is_orphaned);
             jobs.extend(alive.map(|job| job.task));
         }
+        jobs.retain(|job| filter.fits(job));
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
@@ -317,7 +356,7 @@ fn jobs_in(state: &State, phase: Phase) -> Vec<Entity> {
 }
 
 /// How much longer than the kill grace a job may take to end.
-const END_MARGIN: Duration = Duration::from_secs(3);
+const END_MARGIN: Duration = Duration::from_secs(13);
 
 /// A job to cancel.
 #[derive(Clone, Debug, Default)]
@@ -332,6 +371,8 @@ pub struct CancelOutcome {
     pub view: JobView,
     /// Whether it had already ended.
     pub already_ended: bool,
+    /// Its processes that could not be ended, as `PID NAME`.
+    pub left: Vec<String>,
 }
 
 /// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it fired.
@@ -343,15 +384,21 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
     })?;
     if !found.is_job() {
-        return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
+        return job_of(ctx, &vault, &reference).map(|view| CancelOutcome {
+            view,
+            already_ended: true,
+            left: Vec::new(),
+        });
     }
     check_membership(ctx, &vault, &found)?;
     let has_ended = !is_in_progress(&found);
     // Its task may have ended without its processes.
     let liveness = if has_ended { liveness_of(&vault, &found)? } else { None };
     let outlives_task = matches!(liveness, Some(JobLiveness::Orphaned(_)));
-    if has_ended && !outlives_task {
-        return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
+    let job = JobDir::open(vault.path(), &id_of(&found))?;
+    let leaves_rest = || job.as_ref().map_or(Ok(false), JobDir::is_noted_running);
+    if has_ended && !outlives_task && !leaves_rest()? {
+        return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true, left: Vec::new() });
     }
     // An agent that ran it for a task of somebody else holds that task.
     let fired_by = found.as_task().recorded_holder().or(found.as_task().proposed_by()).unwrap_or_default();
@@ -359,13 +406,14 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return Err(Error::refused(Reason::NotHolder, format!("{} was fired by {fired_by}", found.name())));
     }
     let missing = || Error::not_found(format!("the directory of {} is missing", found.name()));
-    let job = JobDir::open(vault.path(), &id_of(&found))?.ok_or_else(missing)?;
+    let job = job.ok_or_else(missing)?;
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // First, so that no command retries a job without a supervisor, not even this one.
     job.cancel(CancelReason::Cancelled, Some(&ctx.caller.actor))?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&found).as_ref(), grace)?;
+    let left = end_leftover(&job, grace)?;
     let mut view = job_of(ctx, &vault, &reference)?;
     if is_in_progress(&view.task) && view.standing != JobStanding::Orphaned {
         // No supervisor is left to record the end.
@@ -374,7 +422,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         view = job_of(ctx, &vault, &reference)?;
     }
     let was_cancelled = outlives_task || view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
-    Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view })
+    Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view, left })
 }
 
 /// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.
@@ -387,10 +435,19 @@ fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     }
 }
 
-fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration) -> Result<()> {
+fn end_orphan(job: &JobDir, run: Option<&EntityId>, grace: Duration) -> Result<()> {
     match (probe(job, run)?, run) {
         (JobLiveness::Orphaned(_), Some(run)) => kill_orphan(job, run, grace).map(drop),
         _ => Ok(()),
+    }
+}
+
+/// Waits until what a job left behind has ended: its supervisor ends it, because it was asked to. Without a supervisor, it
+/// is ended here. Returns the processes that are left.
+fn end_leftover(job: &JobDir, grace: Duration) -> Result<Vec<String>> {
+    match wait_for_rest(&[job], grace + END_MARGIN)? {
+        true => end_rest(job, grace),
+        false => rest(job),
     }
 }
 
@@ -418,7 +475,8 @@ impl RunningJob {
     }
 }
 
-/// After a stop: waits until every job has ended, at most the kill grace and a margin. Returns the jobs that are left.
+/// After a stop: waits until every job has ended with all of its processes, at most the kill grace and a margin. Returns
+/// the jobs that are left, each with a process of it, if one is known.
 pub fn drain(vault: &Vault, running: &[RunningJob]) -> Result<Vec<String>> {
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
@@ -436,8 +494,11 @@ pub fn drain(vault: &Vault, running: &[RunningJob]) -> Result<Vec<String>> {
     let _ = wait_for_end(&dirs, Need::All, grace.saturating_add(END_MARGIN), &Signals::none()?);
     for (known, job) in &jobs {
         let run = known.run.as_ref();
-        let liveness = end_orphan(job, run, grace).and_then(|_| probe(job, run));
-        if matches!(liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_))) {
+        let ended = end_orphan(job, run, grace).and_then(|()| end_leftover(job, grace));
+        let processes = ended.as_ref().cloned().unwrap_or_default();
+        left.extend(processes.iter().map(|process| format!("{} {process}", known.name)));
+        let is_alive = || matches!(probe(job, run), Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_)));
+        if processes.is_empty() && (ended.is_err() || is_alive()) {
             left.push(known.name.clone());
         }
     }

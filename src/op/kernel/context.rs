@@ -12,6 +12,7 @@ use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject, Timestamp};
 use crate::event::Kind;
 use crate::job::Cancel;
+use crate::policy::branch::Displacement;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::statement::Statement;
 use crate::policy::{Request, Standing, project, rules};
@@ -27,6 +28,8 @@ pub struct Context {
     pub caller: Caller,
     /// The project of the call, if one was named.
     pub project: Option<EntityId>,
+    /// Whether that project may be created.
+    pub creates_project: bool,
     /// The caller's session, if there is one.
     pub session: Option<String>,
     pub now: Now,
@@ -79,10 +82,19 @@ impl Default for Signing {
     }
 }
 
-/// What stands in the way of all work, as the last transaction or view of a call found it. Every reply tells it.
-/// A cloned context is another call, which has seen nothing yet.
+/// What every reply tells its caller, as the last transaction or view of a call found it: what stands in the way of all
+/// work, and what took the caller away from its branch. A cloned context is another call, which has seen nothing yet.
 #[derive(Debug, Default)]
-pub struct SeenStanding(Arc<Mutex<Option<Option<Standing>>>>);
+pub struct SeenStanding(Arc<Mutex<Option<CallersSituation>>>);
+
+/// The situation of a caller.
+#[derive(Clone, Debug, Default)]
+pub struct CallersSituation {
+    /// What stands in the way of its work.
+    pub standing: Option<Standing>,
+    /// What took it away from its branch, if it is a persona.
+    pub displacement: Option<Displacement>,
+}
 
 impl Clone for SeenStanding {
     fn clone(&self) -> Self {
@@ -97,13 +109,13 @@ impl SeenStanding {
     }
 
     /// What was found; none if nothing looked.
-    pub fn get(&self) -> Option<Option<Standing>> {
+    pub fn get(&self) -> Option<CallersSituation> {
         self.0.lock().map(|found| found.clone()).unwrap_or_default()
     }
 
-    pub(super) fn set(&self, standing: Option<Standing>) {
+    pub(super) fn set(&self, situation: CallersSituation) {
         if let Ok(mut found) = self.0.lock() {
-            *found = Some(standing);
+            *found = Some(situation);
         }
     }
 }

@@ -56,7 +56,8 @@ impl Transaction<'_> {
         let asked = |event: &Event| [COMMAND_HASH, BOUND_DIGEST].map(|member| event.payload.get(member).cloned());
         let says_what_runs = |event: &Event| {
             let kind = event.event_type.known();
-            matches!(kind, Some(Kind::TaskProposed | Kind::CommandChanged)) && event.subject == task.to_string()
+            matches!(kind, Some(Kind::TaskProposed | Kind::TaskEdited | Kind::CommandChanged))
+                && event.subject == task.to_string()
         };
         for cause in &question.parents {
             if let Some(cause) = self.find(*cause)?.filter(says_what_runs) {

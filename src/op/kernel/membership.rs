@@ -5,7 +5,25 @@ use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Result, text};
 use crate::machine;
 use crate::policy::project::{self, Membership};
+use crate::policy::rules;
 use crate::state::State;
+
+/// Refuses a project that does not exist: its name is more likely misspelled than new. An operator may create it.
+pub(in crate::op) fn check_project(ctx: &Context, state: &State) -> Result<()> {
+    let Some(name) = &ctx.project else { return Ok(()) };
+    let subject = project::subject(name);
+    if subject == project::main() || state.entity(&subject).is_some() {
+        return Ok(());
+    }
+    if ctx.creates_project {
+        // An agent that a person logs in acts in the person's shell.
+        return match ctx.caller.is_in_agent_shell() {
+            true => Err(rules::operator_only("creating a project", &ctx.caller.actor)),
+            false => Ok(()),
+        };
+    }
+    Err(project::unknown(state, &subject))
+}
 
 /// Returns which session and project the caller's shell belongs to.
 pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
@@ -31,7 +49,14 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     // A session past its limit was ended when the transaction was opened.
     let ended = session.phase != machine::Phase::Active;
     Ok(match project::project_of(&session) {
-        Some(project) if !ended => Membership::Session(project),
+        Some(project) if !ended => {
+            Membership::Session { project, agent: session.as_session().agent().map(str::to_owned) }
+        }
+        // Nobody can log in to an archived project.
+        Some(project) if project::phase(state, &project) == machine::Phase::Archived => {
+            let why = format!("session {} has ended: project {} is archived", session.name(), project.id());
+            Membership::InvalidSession(format!("{why}, which is final; leave it"))
+        }
         _ => Membership::InvalidSession(format!("session {} has ended; log in again", session.name())),
     })
 }

@@ -23,8 +23,10 @@ mod transaction;
 mod view;
 
 pub use context::{
-    Caller, Context, GivenSignature, Host, Prompts, SeenStanding, Shell, Signing, SupervisorProgram, check_actor,
+    Caller, CallersSituation, Context, GivenSignature, Host, Prompts, SeenStanding, Shell, Signing, SupervisorProgram,
+    check_actor,
 };
+pub(in crate::op) use membership::check_project;
 pub use recorded::{Recorded, is_stopped, record_all, record_one};
 pub use repeat::{LineNumber, with_line};
 pub use transaction::{Added, Committing, FindFollowUp, FollowUp, Mode, Transaction};

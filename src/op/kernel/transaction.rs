@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::context::{Context, Host, SeenStanding};
-use super::membership::membership;
+use super::context::{CallersSituation, Context, Host, SeenStanding};
+use super::membership::{check_project, membership};
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
@@ -18,6 +18,7 @@ use crate::chain::Head;
 use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
 use crate::policy::authority::Acts;
+use crate::policy::branch::displacement;
 use crate::policy::code::Code;
 use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
@@ -148,6 +149,7 @@ impl<'v> Transaction<'v> {
         writer: Option<Box<dyn Append + 'v>>,
         (log, state): LogView,
     ) -> Result<Self> {
+        check_project(ctx, &state)?;
         // Read now: the file may have changed while this command waited for the lock.
         let config = vault.config_with(&state);
         vault.notices().add(clock_skew_warning(log.head(), ctx.now, &config));
@@ -192,21 +194,27 @@ impl<'v> Transaction<'v> {
         Ok(tx)
     }
 
-    /// Notes what stands in the way of the caller's work, or of work on something that belongs to this project.
+    /// Notes what stands in the way of the caller's work, or of work on something that belongs to this project, and what
+    /// took the caller away from its branch.
     pub(super) fn notice(&self, about: Option<&Subject>) {
+        let displacement = self.caller.agent().and_then(|agent| displacement(self.state(), &agent));
+        self.standing.set(CallersSituation { standing: self.obstacle(about), displacement });
+    }
+
+    /// What stands in the way.
+    fn obstacle(&self, about: Option<&Subject>) -> Option<Standing> {
         let project = match &self.membership {
             Membership::InvalidSession(why) => {
-                let standing = Standing::of_system(self.state()).or_else(|| Some(Standing::session_over(why)));
-                return self.standing.set(standing);
+                return Standing::of_system(self.state()).or_else(|| Some(Standing::session_over(why)));
             }
-            Membership::Session(project) => project,
+            Membership::Session { project, .. } => project,
             Membership::Agent(project) => about.unwrap_or(project),
             // Nobody can leave a session that belongs to somebody else.
-            Membership::OtherAgentsSession(_) => return self.standing.set(Standing::of_system(self.state())),
+            Membership::OtherAgentsSession(_) => return Standing::of_system(self.state()),
             Membership::Unrestricted => about.unwrap_or(&self.project),
         };
         let limit = || self.moment().is_full().then(Standing::task_limit);
-        self.standing.set(Standing::of_project(self.state(), project).or_else(limit));
+        Standing::of_project(self.state(), project).or_else(limit)
     }
 
     /// The state after all requests so far.
@@ -436,7 +444,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// Records the batch so far and starts a new one. A dry run only keeps the state.
-    pub(super) fn write_now(&mut self) -> Result<()> {
+    pub fn write_now(&mut self) -> Result<()> {
         let Some(first) = self.batch.events().first().map(|event| event.id) else { return Ok(()) };
         if self.writer.is_none() {
             let batch = std::mem::replace(&mut self.batch, Batch::new(State::default(), None, self.now));
@@ -459,7 +467,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// Whether requests are recorded; false in a dry run.
-    pub(super) fn writes(&self) -> bool {
+    pub fn writes(&self) -> bool {
         self.writer.is_some()
     }
 
@@ -507,8 +515,10 @@ impl<'v> Transaction<'v> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // Follow-ups wake processes that need the lock.
+        // Follow-ups wake processes that need the lock, and may take it: the state, which has the index open, goes first.
         drop(self.writer.take());
+        self.batch = Batch::new(State::default(), None, self.now);
+        self.log = Box::new(Snapshot::empty());
         for follow_up in self.follow_ups.drain(..) {
             follow_up(self.vault);
         }

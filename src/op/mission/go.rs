@@ -1,4 +1,9 @@
-//! hf-state go: fire the work, wait for it, hand a failure to the fixer, fire again; at most four rounds.
+//! hf-state go: fire the work, wait for it, hand a failure to the fixer, fire again, as long as there are rounds.
+//!
+//! A failure that nobody here can fix is reported. That is recorded after the reply was written
+//! (`note_failure_was_reported`), so a call that was killed before reports the same failure again, and the call after the
+//! report takes it for fixed and starts the next round (`j3_go_after_a_reported_failure_starts_the_next_round`). A job
+//! that its agent fired by hand is waited for; if it failed, the next round begins.
 //!
 //! Every step is looked up in the log before it is taken: runs and fixes are jobs with a key made of mission and
 //! round, so a new call continues where another was killed, and nothing is done twice
@@ -11,19 +16,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{MissionEnd, MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
+use super::{MissionEnd, MissionOutcome, MissionView, ending, file, members, next_round, no_mission, record, view_of};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{self as engine, CancelReason, JobDir, Signals};
+use crate::job::{self as engine, CancelReason, ExitRecord, JobDir, Signals};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::job::{
-    CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_for_job,
+    CheckJobRequest, FireRequest, JobStanding, JobView, MissionStep, check, fire, log_path, wait_for_job,
 };
 use crate::op::kernel::is_stopped;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
+use crate::policy::mission::{MissionFile, Rounds};
 use crate::policy::settings::Setting;
 use crate::policy::{mission, project, rules};
 use crate::state::{Entity, State};
@@ -35,7 +41,7 @@ pub struct GoOutcome {
     pub standing: GoStanding,
     pub view: MissionView,
     pub summary: String,
-    /// The last lines of standard error of a failed run.
+    /// The last lines that a failed run printed.
     pub last5: Vec<String>,
     pub logref: Option<String>,
 }
@@ -49,6 +55,8 @@ pub enum GoStanding {
     WaitsForApproval,
     /// The run failed and has to be fixed outside of hf-state go.
     Failed,
+    /// A person cancelled or rejected the run.
+    EndedByPerson,
     /// All rounds are used up.
     OutOfRounds,
     /// The mission was ended as failed before its rounds were used up.
@@ -118,8 +126,14 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let until = engine::moment().checked_add(request.max);
-    let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
-    let mut driver = MissionDriver { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
+    // An earlier call may have been killed before it came to the file; then nobody could read what it had reported.
+    let is_told = file::is_current(&vault);
+    file::settle_file(ctx, &vault);
+    let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?;
+    let reported = mission.as_mission().reported().filter(|_| is_told);
+    let mission = mission.subject;
+    let warnings = Vec::new();
+    let mut driver = MissionDriver { ctx: ctx.clone(), vault: &vault, mission, reported, signals, until, warnings };
     let mut outcome = loop {
         if let Some(outcome) = driver.step()? {
             break outcome;
@@ -135,6 +149,9 @@ struct MissionDriver<'a> {
     vault: &'a Vault,
     /// The mission that was the newest when the call started, even if another starts meanwhile.
     mission: Subject,
+    /// The job whose failure had been reported when the call started. Another call may report one meanwhile, but not to
+    /// this caller.
+    reported: Option<Subject>,
     signals: Arc<Signals>,
     until: Option<Instant>,
     warnings: Vec<String>,
@@ -161,10 +178,25 @@ impl MissionDriver<'_> {
         if round == 0 {
             return self.begin_round(&mission).map(|()| None);
         }
-        let run = self.ensure(&mission, RoundStep::Run, None)?;
+        if let Some(outcome) = self.wait_for_agents_job(&mission)? {
+            return Ok(Some(outcome));
+        }
+        let is_fired = self.fired(&mission, RoundStep::Run)?.is_some();
+        if !is_fired && with_view(self.vault, |_, state| Ok(mission::needs_round(state, &mission)))? {
+            return match self.rounds(&mission)?.are_used_up() {
+                true => {
+                    let why =
+                        with_view(self.vault, |_, state| Ok(MissionFile::of_mission(state, &mission).last_action))?;
+                    self.finish(&mission, MissionEnd::Failed, why).map(|()| None)
+                }
+                false => self.begin_round(&mission).map(|()| None),
+            };
+        }
+        let Some(run) = self.ensure(&mission, RoundStep::Run, None)? else { return Ok(None) };
         match run.standing {
             _ if self.is_round_over(&mission)? => Ok(None),
             JobStanding::Done => {
+                let round = self.rounds(&mission)?.begun;
                 let summary = format!("round {round}: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
                 self.finish(&mission, MissionEnd::Passed, summary)?;
                 Ok(None)
@@ -178,6 +210,34 @@ impl MissionDriver<'_> {
     fn current(&self) -> Result<Entity> {
         let found = |state: &State| state.entity(&self.mission).map(|mission| mission.into_owned());
         with_view(self.vault, |_, state| found(state).ok_or_else(no_mission))
+    }
+
+    /// How many rounds there were, and how many there may be.
+    fn rounds(&self, mission: &Entity) -> Result<Rounds> {
+        with_view(self.vault, |_, state| Ok(Rounds::of_mission(state, mission)))
+    }
+
+    /// Waits for a job in progress that the mission's agent fired itself. Returns the outcome if it takes longer than this
+    /// call.
+    fn wait_for_agents_job(&mut self, mission: &Entity) -> Result<Option<GoOutcome>> {
+        let job = with_view(self.vault, |_, state| {
+            let is_agents = |job: &Entity| job.is_job() && job.as_task().mission_step().is_none();
+            Ok(mission::current(state, mission).filter(|job| is_agents(job) && mission::is_in_progress(job)))
+        })?;
+        let Some(job) = job else { return Ok(None) };
+        let view = self.check_job(&job.subject)?;
+        if waits_for_approval(&view.task) {
+            return self.in_progress_outcome(&view).map(Some);
+        }
+        let view = wait_for_job(&self.ctx, self.vault, &job.subject.to_string(), self.time_left(), &self.signals)?;
+        match view.standing {
+            JobStanding::Done | JobStanding::Fail | JobStanding::Lost => Ok(None),
+            _ => self.in_progress_outcome(&view).map(Some),
+        }
+    }
+
+    fn time_left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()))
     }
 
     /// Whether the mission ended or its round changed while a job was waited for.
@@ -207,7 +267,7 @@ impl MissionDriver<'_> {
     fn final_outcome(&self, mission: &Entity) -> Result<GoOutcome> {
         let standing = match mission.phase {
             Phase::Passed => GoStanding::Passed,
-            _ if mission.as_mission().round() >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
+            _ if self.rounds(mission)?.are_used_up() => GoStanding::OutOfRounds,
             _ => GoStanding::GivenUp,
         };
         let run = match (standing, self.fired(mission, RoundStep::Run)?) {
@@ -224,22 +284,23 @@ impl MissionDriver<'_> {
         if response == FailureResponse::NextRound {
             self.check_not_cut_off(run)?;
         }
-        let round = mission.as_mission().round();
-        let why = format!("round {round} failed: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
-        if round >= limits::ROUNDS_MAX_COUNT {
+        let rounds = self.rounds(mission)?;
+        let summary = text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS);
+        let why = format!("{summary}; round {} failed", rounds.begun);
+        if rounds.are_used_up() {
             self.finish(mission, MissionEnd::Failed, why.clone())?;
             return self.outcome(GoStanding::OutOfRounds, Some(why), Some(run)).map(Some);
         }
         let fix_fired = self.fired(mission, RoundStep::Fix)?.is_some();
         match response {
             FailureResponse::NextRound => return self.begin_round(mission).map(|()| None),
-            FailureResponse::LeaveToCaller => return self.manual_fix_outcome(why, run).map(Some),
+            FailureResponse::LeaveToCaller => return self.leave_to_caller(mission, why, run),
             FailureResponse::Fix if !fix_fired && self.configured_command(RoundStep::Fix)?.is_none() => {
-                return self.manual_fix_outcome(why, run).map(Some);
+                return self.leave_to_caller(mission, why, run);
             }
             FailureResponse::Fix => {}
         }
-        let fix = self.ensure(mission, RoundStep::Fix, Some(run))?;
+        let Some(fix) = self.ensure(mission, RoundStep::Fix, Some(run))? else { return Ok(None) };
         match fix.standing {
             _ if self.is_round_over(mission)? => Ok(None),
             JobStanding::Done => self.begin_round(mission).map(|()| None),
@@ -249,7 +310,7 @@ impl MissionDriver<'_> {
             }
             JobStanding::Fail | JobStanding::Lost => {
                 let why = format!("{why}; the fixer failed: {}", text::cut(&fix.summary(), limits::SUMMARY_MAX_CHARS));
-                self.manual_fix_outcome(why, run).map(Some)
+                self.leave_to_caller(mission, why, run)
             }
             _ => self.in_progress_outcome(&fix).map(Some),
         }
@@ -267,13 +328,16 @@ impl MissionDriver<'_> {
         }
     }
 
-    /// Ends the call: the failure has to be fixed before the next round.
-    fn manual_fix_outcome(&mut self, why: String, run: &JobView) -> Result<GoOutcome> {
-        let mission = self.current()?;
-        let mut members = members(&mission);
-        members.insert("next_action".to_owned(), "fix it, then hf-state round and hf-state go".into());
-        self.record_action(&mission, members.into(), &[&why, "failed"])?;
-        self.outcome(GoStanding::Failed, Some(why), Some(run))
+    /// Ends the call, since the caller has to fix the failure. If it was told so before, it has.
+    fn leave_to_caller(&mut self, mission: &Entity, why: String, run: &JobView) -> Result<Option<GoOutcome>> {
+        match self.reported.is_some() && self.reported == self.current()?.as_mission().task() {
+            true => self.begin_round(mission).map(|()| None),
+            false => {
+                let by_person = rules::was_ended_by_person(&run.task);
+                let standing = if by_person { GoStanding::EndedByPerson } else { GoStanding::Failed };
+                self.outcome(standing, Some(why), Some(run)).map(Some)
+            }
+        }
     }
 
     fn in_progress_outcome(&self, job: &JobView) -> Result<GoOutcome> {
@@ -288,7 +352,7 @@ impl MissionDriver<'_> {
         Ok(GoOutcome {
             standing,
             summary: summary.unwrap_or_else(|| view.m1.last_action.clone()),
-            last5: record.map(|record| record.last5.clone()).unwrap_or_default(),
+            last5: record.map(ExitRecord::last_lines).unwrap_or_default(),
             logref: failed.and_then(|job| job.logref().map(str::to_owned)),
             view,
         })
@@ -313,17 +377,25 @@ impl MissionDriver<'_> {
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
         self.check_not_paused(mission.as_mission().requirement().as_ref())?;
         let key = Some(key(mission, "round", mission.as_mission().round() + 1, 1));
-        self.record(Request { key, ..next_round(&self.ctx, mission) })
+        let asked = with_view(self.vault, |_, state| {
+            let now = state.entity(&mission.subject).ok_or_else(no_mission)?;
+            let is_same = now.as_mission().round() == mission.as_mission().round();
+            Ok(is_same.then(|| next_round(&self.ctx, state, mission)))
+        })?;
+        // Otherwise another call was faster.
+        asked.map_or(Ok(()), |asked| self.record(Request { key, ..asked }))
     }
 
     fn finish(&mut self, mission: &Entity, end: MissionEnd, text: String) -> Result<()> {
         let fits = |text: &str| {
             let payload = json!({"last_action": text});
             let payload = payload.as_object().expect("an object");
-            with_view(self.vault, |_, state| mission::check(state, end.kind(), &mission.subject, payload)).is_ok()
+            let (subject, actor) = (&mission.subject, &self.ctx.caller.actor);
+            with_view(self.vault, |_, state| mission::check(state, end.kind(), subject, actor, payload)).is_ok()
         };
         let text = Some(text).filter(|text| fits(text));
-        let key = Some(format!("{}:end", mission.subject.id()));
+        // An operator may allow more rounds, and then it ends again.
+        let key = Some(key(mission, "end", mission.as_mission().round(), 1));
         self.record(Request { key, ..ending(&self.ctx, mission, end, text) })
     }
 
@@ -332,27 +404,27 @@ impl MissionDriver<'_> {
         check(&self.ctx, CheckJobRequest { reference: task.to_string() })
     }
 
-    /// Fires the job of this step of the round if needed, and waits for it.
-    fn ensure(&mut self, mission: &Entity, step: RoundStep, failed: Option<&JobView>) -> Result<JobView> {
+    /// Fires the job of this step of the round if needed, and waits for it. None if the mission ended meanwhile.
+    fn ensure(&mut self, mission: &Entity, step: RoundStep, failed: Option<&JobView>) -> Result<Option<JobView>> {
         loop {
             let (task, attempt) = match self.fired(mission, step)? {
                 Some(fired) => fired,
-                None => (self.fire(mission, step, failed, 1)?, 1),
+                None => match self.fire(mission, step, failed, 1)? {
+                    Some(task) => (task, 1),
+                    None => return Ok(None),
+                },
             };
-            // The file names the job in progress: the run until the fix was fired.
-            if matches!(step, RoundStep::Fix) || self.fired(mission, RoundStep::Fix)?.is_none() {
-                self.note_task(&task, step)?;
-            }
             let job = self.check_job(&task)?;
             if waits_for_approval(&job.task) {
-                return Ok(job);
+                return Ok(Some(job));
             }
-            let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()));
-            let job = wait_for_job(&self.ctx, self.vault, &task.to_string(), left, &self.signals)?;
+            let job = wait_for_job(&self.ctx, self.vault, &task.to_string(), self.time_left(), &self.signals)?;
             if attempt >= ATTEMPTS_MAX_COUNT || !self.never_started(&job)? || self.is_round_over(mission)? {
-                return Ok(job);
+                return Ok(Some(job));
             }
-            self.fire(mission, step, failed, attempt + 1)?;
+            if self.fire(mission, step, failed, attempt + 1)?.is_none() {
+                return Ok(None);
+            }
         }
     }
 
@@ -377,9 +449,16 @@ impl MissionDriver<'_> {
         })
     }
 
-    fn fire(&mut self, mission: &Entity, step: RoundStep, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
+    /// Fires the job of a step. None if the mission ended meanwhile.
+    fn fire(
+        &mut self,
+        mission: &Entity,
+        step: RoundStep,
+        failed: Option<&JobView>,
+        attempt: u64,
+    ) -> Result<Option<Subject>> {
         let command = self.command(step)?;
-        let (round, name) = (mission.as_mission().round(), mission.name());
+        let (round, name) = (self.rounds(mission)?.begun, mission.name());
         let mut env = vec![
             ("HF_MISSION", name.clone()),
             ("HF_ROUND", round.to_string()),
@@ -388,7 +467,7 @@ impl MissionDriver<'_> {
         let dir = std::path::absolute(self.vault.path())
             .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
         if let Some(job) = failed {
-            let last5 = job.record.as_ref().map(|record| record.last5.join("\n")).unwrap_or_default();
+            let last5 = job.record.as_ref().map(|record| record.last_lines().join("\n")).unwrap_or_default();
             let log = dir.join(log_path(&job.logref));
             env.extend([
                 ("HF_LAST5", last5.replace('\0', " ")),
@@ -411,47 +490,20 @@ impl MissionDriver<'_> {
                 .map(str::to_owned)
                 .filter(|_| matches!(step, RoundStep::Run)),
             env: env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            key: Some(key(mission, step.name(), round, attempt)),
+            mission: Some(MissionStep { mission: mission.subject.id().to_owned(), step: step.name() }),
+            key: Some(key(mission, step.name(), mission.as_mission().round(), attempt)),
             ..FireRequest::new(argv, dir.parent().unwrap_or(&dir).to_owned())
         };
-        let done = fire(&self.ctx, request)?;
-        self.warnings.extend(done.recorded.warnings);
-        Ok(done.task.subject)
-    }
-
-    /// Records the job in progress, so that the file names it.
-    fn note_task(&mut self, task: &Subject, step: RoundStep) -> Result<()> {
-        let mission = self.current()?;
-        if mission.phase != Phase::Running || mission.as_mission().task().as_ref() == Some(task) {
-            return Ok(());
-        }
-        let (name, log) = with_view(self.vault, |_, state| {
-            let task = state.entity(task).map(|task| task.into_owned());
-            Ok((task.as_ref().map(Entity::name), task.map(|task| newest_log(state, &task))))
-        })?;
-        let text = format!("round {}: {} is {}", mission.as_mission().round(), step.name(), name.unwrap_or_default());
-        let mut members = members(&mission);
-        members.insert("task_id".to_owned(), task.id().into());
-        members.extend(log.and_then(|log| log_name(&log).ok()).map(|log| ("logref".to_owned(), log.into())));
-        members.insert("next_action".to_owned(), "hf-state go".into());
-        self.record_action(&mission, members.into(), &[&text, "fired"])
-    }
-
-    /// Records a change with the first of these texts that fits into the file. If none fits there is only a warning:
-    /// the state of the mission is in its jobs.
-    fn record_action(&mut self, mission: &Entity, mut members: Value, last: &[&str]) -> Result<()> {
-        for text in last {
-            members["last_action"] = (*text).into();
-            let payload = members.as_object().expect("an object");
-            let fits = with_view(self.vault, |_, state| {
-                Ok(mission::check(state, Kind::MissionChanged, &mission.subject, payload).is_ok())
-            })?;
-            if fits {
-                return self.change(mission, members);
+        match fire(&self.ctx, request) {
+            Ok(done) => {
+                self.warnings.extend(done.recorded.warnings);
+                Ok(Some(done.task.subject))
             }
+            Err(error) => match self.current()?.phase {
+                Phase::Running => Err(error),
+                _ => Ok(None),
+            },
         }
-        self.warnings.push("M1.md has no room for the last action".to_owned());
-        Ok(())
     }
 
     fn change(&mut self, mission: &Entity, members: Value) -> Result<()> {
@@ -473,6 +525,22 @@ impl MissionDriver<'_> {
             },
         }
     }
+}
+
+/// A failure that `go` has reported.
+#[derive(Clone, Debug)]
+pub struct ReportedFailureRequest {
+    pub mission: Subject,
+    /// The job that failed.
+    pub job: Subject,
+}
+
+/// Records that `go` has reported a failure. If that cannot be recorded, the next call reports it again.
+pub fn note_failure_was_reported(ctx: &Context, request: ReportedFailureRequest) -> Result<MissionOutcome> {
+    let ReportedFailureRequest { mission, job } = request;
+    let payload = json!({"task_id": job.id()});
+    let asked = ctx.request(Kind::MissionFailureReported, Some(&mission.to_string()), payload);
+    record(ctx, Request { key: Some(format!("{}:reported:{}", mission.id(), job.id())), ..asked })
 }
 
 /// The key of a step, the same for every caller.

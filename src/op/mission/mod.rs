@@ -4,31 +4,35 @@
 //! |---|---|
 //! | `file` | `M1.md`, rewritten whenever it differs from the log |
 //! | `go` | doing the work: run, wait, fix, run again |
+//! | `plan` | the tasks that a mission consists of |
 
 mod file;
 mod go;
+mod plan;
 
 use serde_json::{Map, Value, json};
 
-use super::job::newest_log;
 use super::{Context, Recorded, require};
-use crate::base::{EntityType, Error, Reason, Result};
+use crate::base::{EntityType, Error, Reason, Result, Subject};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
-use crate::policy::Request;
-use crate::policy::mission::{self, LINES, MissionFile, NONE};
+use crate::policy::mission::{self, LINES, MissionFile, MissionStanding, NONE, Rounds};
+use crate::policy::{self, Request};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-pub use go::{GoOutcome, GoRequest, GoStanding, go};
+pub(super) use file::{refresh_file, settle_file};
+pub use go::{GoOutcome, GoRequest, GoStanding, ReportedFailureRequest, go, note_failure_was_reported};
+pub use plan::{FirePlannedRequest, PlanRequest, fire_planned, plan};
 
 /// The current state of a mission.
 #[derive(Debug)]
 pub struct MissionView {
     pub mission: Entity,
     pub m1: MissionFile,
+    pub standing: MissionStanding,
     /// The task that its file names, if it is in progress or a job that has not ended.
     pub busy: Option<Entity>,
     pub warnings: Vec<String>,
@@ -58,14 +62,15 @@ fn view(state: &State) -> Result<MissionView> {
 }
 
 fn view_of(state: &State, mission: Entity) -> MissionView {
-    let task = mission.as_mission().task().and_then(|task| state.entity(&task));
-    let in_progress = |task: &Entity| match task.phase {
-        Phase::Assigned | Phase::Running | Phase::Retrying => true,
-        Phase::Proposed | Phase::Ready => task.is_job(),
-        _ => false,
-    };
-    let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && in_progress(task));
-    MissionView { m1: MissionFile::of_mission(state, &mission), mission, busy, warnings: Vec::new() }
+    let is_running = mission.phase == Phase::Running;
+    let busy = mission::current(state, &mission).filter(|task| is_running && mission::is_in_progress(task));
+    MissionView {
+        m1: MissionFile::of_mission(state, &mission),
+        standing: MissionStanding::of_mission(state, &mission),
+        mission,
+        busy,
+        warnings: Vec::new(),
+    }
 }
 
 /// What `set` can change.
@@ -97,7 +102,15 @@ pub fn start(ctx: &Context, request: StartMissionRequest) -> Result<MissionOutco
         "constraints": list(&constraints),
         "requirement_id": requirement,
     });
-    record(ctx, Request { key, ..ctx.request(Kind::MissionStarted, None, payload) })
+    let asked = Request { key, ..ctx.request(Kind::MissionStarted, None, payload) };
+    let vault = ctx.open()?;
+    let tx = Transaction::begin(ctx, &vault)?;
+    // The rules know actors, and not whose shell it is.
+    let is_repeated = || tx.repeated(&asked).is_ok_and(|first| first.is_some());
+    if !ctx.caller.is_operator() && mission::running(tx.state()).is_none() && !is_repeated() {
+        mission::check_agent_may_start(tx.state(), &asked.payload)?;
+    }
+    record_in(ctx, &vault, tx, asked)
 }
 
 fn list(constraints: &[String]) -> Value {
@@ -133,20 +146,31 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
             }
             let value = Some(value.trim()).filter(|value| !value.is_empty() && *value != NONE);
             set_one(tx.state(), &name, value, &mut members)?;
+            if name == "REQUIREMENT" && !ctx.caller.is_operator() && mission.as_mission().round() > 0 {
+                let why = format!("{} has begun; only an operator can change its requirement", mission.name());
+                return Err(Error::refused(Reason::OperatorOnly, why));
+            }
             given.push(name);
         }
         if !constraints.is_empty() {
             members.insert("constraints".to_owned(), list(&constraints));
         }
+        // The log of a job is that of its newest run.
         if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !is_repeated {
             members.remove("logref");
-            let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(tx.state(), task));
-            members.extend(log.map(|log| ("logref".to_owned(), log.into())));
+        }
+        // Otherwise the actions go on following the jobs of the mission.
+        let is_about_work = |name: &String| ["TASK_ID", "LAST_ACTION", "NEXT_ACTION"].contains(&name.as_str());
+        if !is_repeated && !given.iter().any(is_about_work) {
+            members.insert(KEEPS_ACTIONS.to_owned(), true.into());
         }
         let subject = mission.subject.to_string();
         Ok(Request { key, ..ctx.request(Kind::MissionChanged, Some(&subject), Value::Object(members)) })
     })
 }
+
+/// The member of a change that writes down neither what was done nor what is next.
+const KEEPS_ACTIONS: &str = "keeps_actions";
 
 /// The payload of the event with this key, if it is of this kind.
 fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
@@ -206,17 +230,7 @@ fn log_name(text: &str) -> Result<String> {
 
 /// `K1,K2`.
 fn open_points(text: &str) -> Result<String> {
-    let word = |k: &str| !k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    match text.split(',').all(word) {
-        true => Ok(text.to_owned()),
-        false => Err(Error::usage("invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE")),
-    }
-}
-
-/// The name of the newest log of a task, if it is a job.
-fn log_of(state: &State, task: &str) -> Option<String> {
-    let task = state.entity(&state.find(task, EntityType::Task).ok()?)?.into_owned();
-    task.is_job().then(|| log_name(&newest_log(state, &task)).ok()).flatten()
+    mission::check_open_points(text).map(|()| text.to_owned())
 }
 
 /// A round to start.
@@ -230,7 +244,7 @@ pub struct RoundRequest {
 pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
     let RoundRequest { key } = request;
     on_mission(ctx, |tx, mission| {
-        let mut asked = next_round(ctx, mission);
+        let mut asked = next_round(ctx, tx.state(), mission);
         // A repeated request is about the same round.
         match first_with(tx, key.as_deref(), Kind::MissionRoundBegun)? {
             Some(first) => asked.payload = first,
@@ -246,9 +260,42 @@ pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
     })
 }
 
-fn next_round(ctx: &Context, mission: &Entity) -> Request {
-    let payload = json!({"round": mission.as_mission().round() + 1});
+fn next_round(ctx: &Context, state: &State, mission: &Entity) -> Request {
+    let payload = json!({"round": Rounds::of_mission(state, mission).begun + 1});
     ctx.request(Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
+}
+
+/// Begins the round that a job needs which is about to be fired: the first one of its mission, or another attempt after
+/// a failure. `hf-state go` counts the rounds of its own steps.
+pub(super) fn begin_round_for(ctx: &Context, tx: &mut Transaction<'_>, asked: &Request) -> Result<()> {
+    let subject = asked.subject.as_deref().and_then(|subject| Subject::parse(subject).ok());
+    let Some(subject) = subject.filter(|_| !asked.payload.contains_key("mission_step")) else { return Ok(()) };
+    let mission = policy::mission_of_job(tx.state(), asked.kind, &subject, &asked.actor, &asked.payload);
+    match mission.filter(|mission| mission::needs_round(tx.state(), mission)) {
+        Some(mission) => tx.ask(next_round(ctx, tx.state(), &mission)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// More rounds for the mission.
+#[derive(Clone, Debug, Default)]
+pub struct MoreRoundsRequest {
+    pub rounds: u64,
+    /// Why, in one line.
+    pub reason: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// Allows more rounds, which only an operator can. A mission that failed because it had none left continues.
+pub fn more_rounds(ctx: &Context, request: MoreRoundsRequest) -> Result<MissionOutcome> {
+    let MoreRoundsRequest { rounds, reason, key } = request;
+    ctx.check_operator("allowing more rounds")?;
+    on_mission(ctx, |_, mission| {
+        let payload = json!({"rounds": rounds, "reason": reason});
+        let subject = mission.subject.to_string();
+        Ok(Request { key, ..ctx.request(Kind::MissionRoundsAdded, Some(&subject), payload) })
+    })
 }
 
 /// A mission to end.
@@ -266,7 +313,20 @@ pub struct EndMissionRequest {
 pub fn end(ctx: &Context, request: EndMissionRequest) -> Result<MissionOutcome> {
     let EndMissionRequest { passed, text, key } = request;
     let end = if passed { MissionEnd::Passed } else { MissionEnd::Failed };
-    on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, end, text) }))
+    on_mission(ctx, |tx, mission| {
+        let is_repeated = || key.as_deref().is_some_and(|key| tx.state().keyed(key).is_some());
+        if passed && !ctx.caller.is_operator() && !is_repeated() {
+            mission::check_may_pass(tx.state(), mission)?;
+        }
+        // Without a text, the file goes on saying what happened last.
+        let happened = || {
+            let last = MissionFile::of_mission(tx.state(), mission).last_action;
+            let payload = Map::from_iter([("last_action".to_owned(), Value::from(last.as_str()))]);
+            let fits = mission::check(tx.state(), end.kind(), &mission.subject, &ctx.caller.actor, &payload).is_ok();
+            Some(last).filter(|last| last != NONE && fits)
+        };
+        Ok(Request { key, ..ending(ctx, mission, end, text.or_else(happened)) })
+    })
 }
 
 /// How a mission ends.
@@ -336,7 +396,13 @@ fn record_in(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Reque
 fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Added> {
     let mission = mission::newest(tx.state()).filter(|mission| mission.phase == Phase::Running)?;
     let same = match asked.kind {
-        Kind::MissionChanged => members(&mission) == asked.payload,
+        // A text that was written down before something happened does not count any more, until it is written again.
+        Kind::MissionChanged => {
+            let is_written = MissionStanding::of_mission(tx.state(), &mission) == MissionStanding::Written;
+            let mut payload = asked.payload.clone();
+            let keeps_actions = payload.remove(KEEPS_ACTIONS).is_some();
+            (is_written || keeps_actions) && members(&mission) == payload
+        }
         Kind::MissionStarted => {
             let is_same = |member: &str| asked.payload.get(member) == mission.facts().get(member);
             ["goal", "constraints", "requirement_id"].into_iter().all(is_same)

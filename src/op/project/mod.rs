@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
+use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
 use crate::op::kernel::{View, with_view};
@@ -117,6 +117,29 @@ pub(super) fn refresh(ctx: &Context, vault: &Vault) {
     let _ = vault.write(now.write_options(&Settings::default())).and_then(|mut writer| writer.refresh_projections());
 }
 
+/// Which of the entities are listed.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// Only those that belong to this project.
+    pub project: Option<EntityId>,
+    /// Only tasks that this actor holds, and what belongs to this agent.
+    pub actor: Option<Actor>,
+}
+
+impl ListFilter {
+    /// Whether an entity is listed.
+    pub fn fits(&self, entity: &Entity) -> bool {
+        let in_project = |project: &EntityId| entity.project.as_ref() == Some(project);
+        let is_of = |actor: &Actor| match entity.subject.entity {
+            // A job keeps the actor that fired it.
+            EntityType::Task if entity.is_job() => entity.as_task().recorded_holder() == Some(&actor.to_string()),
+            EntityType::Task => entity.holder() == Some(&actor.to_string()),
+            _ => entity.agent_id().is_some() && entity.agent_id() == actor.agent().as_ref().map(EntityId::as_str),
+        };
+        self.project.as_ref().is_none_or(in_project) && self.actor.as_ref().is_none_or(is_of)
+    }
+}
+
 /// One page of a projection.
 #[derive(Clone, Debug)]
 pub struct ListRequest {
@@ -126,8 +149,8 @@ pub struct ListRequest {
     pub phases: Vec<machine::Phase>,
     /// Only entities that were created for this one: its reference and type.
     pub made_for: Option<(String, EntityType)>,
-    /// Only tasks that this actor holds.
-    pub held_by: Option<String>,
+    /// Only these.
+    pub filter: ListFilter,
     /// Only tasks that can be claimed.
     pub claimable: bool,
     /// Archived entities, in order of creation, instead of those in the projection.
@@ -146,7 +169,7 @@ impl ListRequest {
             projection,
             phases: Vec::new(),
             made_for: None,
-            held_by: None,
+            filter: ListFilter::default(),
             claimable: false,
             archived: false,
             limit,
@@ -253,16 +276,17 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         None => None,
     };
     let in_phase = |e: &Entity| request.phases.is_empty() || request.phases.contains(&e.phase);
-    let wanted = |e: &Entity| in_phase(e) && (!request.claimable || ready::may_start(state, e));
-    let held = request.held_by.as_ref().map(|holder| state.held_by(holder));
+    let wanted =
+        |e: &Entity| in_phase(e) && request.filter.fits(e) && (!request.claimable || ready::may_start(state, e));
+    let holder = request.filter.actor.as_ref().filter(|_| entity == EntityType::Task);
+    let held = holder.map(|holder| state.held_by(&holder.to_string()));
     let among = made_for.map(|owner| state.made_for(&owner, entity)).or(held);
     if let Some(mut among) = among {
-        let is_mine = |e: &Entity| request.held_by.is_none() || e.holder() == request.held_by.as_deref();
         let after_cursor = |e: &Entity| match request.archived {
             true => e.ordinal > after_number,
             false => request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor),
         };
-        among.retain(|e| e.archived == request.archived && wanted(e) && is_mine(e) && after_cursor(e));
+        among.retain(|e| e.archived == request.archived && wanted(e) && after_cursor(e));
         match request.archived {
             true => among.sort_by_key(|e| e.ordinal),
             false => among.sort_by(|a, b| a.subject.cmp(&b.subject)),
@@ -270,8 +294,10 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         return Ok(among.into_iter().map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     if request.archived {
-        let page = state.archived(entity, after_number, request.limit + 1);
-        return Ok(page.into_iter().map(|e| ListEntry::Entity(Box::new(e))).collect());
+        let is_filtered = request.filter.project.is_some();
+        let limit = if is_filtered { usize::MAX } else { request.limit + 1 };
+        let page = state.archived(entity, after_number, limit).into_iter().filter(|e| request.filter.fits(e));
+        return Ok(page.take(request.limit + 1).map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {

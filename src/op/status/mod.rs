@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::pause::{ProjectView, views};
 use super::project;
 use super::watchdog::{self, WatchdogRequest};
-use super::{Context, Host, Mode};
-use crate::base::{Actor, EntityType, Result, Subject, Timestamp, Ulid, names};
+use super::{Context, Host, ListFilter, Mode};
+use crate::base::{Actor, EntityId, EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, Phase};
 use crate::op::kernel::View;
@@ -63,6 +63,8 @@ names! {
         Checkpoint = "checkpoint",
         Activity = "activity",
         Heartbeat = "heartbeat",
+        /// It waits for a job.
+        Wait = "wait",
         /// Anything else about a task.
         Seen = "seen",
     }
@@ -79,6 +81,20 @@ pub struct AgentView {
     pub holds: Vec<String>,
     /// The deep work that it declared, in words.
     pub deep_work: Option<String>,
+    /// The projects in which it has an open session.
+    pub projects: Vec<String>,
+}
+
+impl StatusOutcome {
+    /// The same with only the projects and agents of a filter. What needs attention is not filtered.
+    pub fn only(mut self, filter: &ListFilter) -> StatusOutcome {
+        let project = filter.project.as_ref().map(EntityId::as_str);
+        self.projects.retain(|view| project.is_none_or(|project| view.name == project));
+        let is_there = |agent: &AgentView| project.is_none_or(|project| agent.projects.iter().any(|p| p == project));
+        let is_it = |agent: &AgentView| filter.actor.as_ref().is_none_or(|actor| actor.name() == agent.name);
+        self.agents.retain(|agent| is_there(agent) && is_it(agent));
+        self
+    }
 }
 
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
@@ -137,10 +153,13 @@ fn like_the_last_tick(ctx: &Context, vault: &Vault) -> Result<Context> {
 
 fn agent_view(state: &State, now: Timestamp, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
     let held = state.held_by(&signs.agent.to_string());
+    let mut seats = state.made_for(&signs.agent, EntityType::Session);
+    seats.retain(|session| session.phase == Phase::Active);
     // Of two in the same second, the later row counts: what it declared, then what it did, then what shows that it runs.
     let shown = [
         (Some(signs.started_at), Sign::Started),
-        (signs.last_progress, Sign::Heartbeat),
+        (signs.last_wait, Sign::Wait),
+        (signs.last_heartbeat, Sign::Heartbeat),
         (signs.last_seen, Sign::Seen),
         (signs.last_checkpoint, Sign::Checkpoint),
         (signs.last_activity, Sign::Activity),
@@ -158,6 +177,7 @@ fn agent_view(state: &State, now: Timestamp, signs: &SignsOfLife, anomalies: Vec
         last_sign: last.unwrap_or((signs.started_at, Sign::Started)),
         holds: held.iter().map(Entity::name).collect(),
         deep_work,
+        projects: seats.iter().filter_map(|seat| seat.project.as_ref().map(ToString::to_string)).collect(),
     }
 }
 

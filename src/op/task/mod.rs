@@ -1,5 +1,6 @@
 //! hf-task: tasks, from proposal to end.
 
+mod change;
 mod explain;
 
 use std::borrow::Cow;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::constraint::{self, ActiveConstraints};
 use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, Timestamp};
+use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
@@ -17,8 +18,12 @@ use crate::op::kernel::with_view;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::policy::settings::Setting;
 use crate::policy::{Request, project, ready, rules};
-use crate::state::Entity;
+use crate::state::{Entity, State};
 
+pub use change::{
+    AssignRequest, EditTaskRequest, MarkStepOutcome, MarkStepRequest, NoteTaskRequest, WorkBrief, assign, brief, edit,
+    mark_step, note,
+};
 pub use explain::{ExplainOutcome, ExplainRequest, explain};
 
 /// A task to propose.
@@ -26,6 +31,12 @@ pub use explain::{ExplainOutcome, ExplainRequest, explain};
 pub struct ProposeTaskRequest {
     /// A one-line title; default: that of the task it repeats.
     pub title: Option<String>,
+    /// What it is about, in full sentences.
+    pub description: Option<String>,
+    /// Its steps, in order.
+    pub steps: Vec<String>,
+    /// One of `event::kind::TASK_PRIORITIES`; default: normal.
+    pub priority: Option<String>,
     /// The requirement that it is for.
     pub requirement: Option<String>,
     /// The task that it repeats.
@@ -42,7 +53,18 @@ pub struct ProposeTaskRequest {
 
 /// Proposes a task.
 pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
-    let ProposeTaskRequest { title, requirement, rework_of, after, destructive, max_retries, key } = request;
+    let ProposeTaskRequest {
+        title,
+        description,
+        steps,
+        priority,
+        requirement,
+        rework_of,
+        after,
+        destructive,
+        max_retries,
+        key,
+    } = request;
     let reworked = rework_of.map(|task| {
         with_view(&ctx.open()?, |_, state| {
             let subject = state.find(&task, EntityType::Task)?;
@@ -57,6 +79,9 @@ pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
     let after = after.iter().map(|task| require::find(ctx, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
     let mut payload = json!({
         "title": title,
+        "description": description,
+        "steps": if steps.is_empty() { Value::Null } else { json!(steps) },
+        "priority": priority,
         "requirement_id": requirement,
         "project_id": super::pause::project_member(ctx.project.as_ref().filter(|_| requirement.is_none())),
         "after": if after.is_empty() { Value::Null } else { json!(after) },
@@ -66,11 +91,33 @@ pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
     if let Some(reworked) = &reworked {
         // What the caller does not say is as it was.
         for (member, value) in payload.as_object_mut().into_iter().flatten().filter(|(_, value)| value.is_null()) {
-            *value = reworked.facts().get(member).cloned().unwrap_or(Value::Null);
+            *value = match member.as_str() {
+                // The whole text is in an event; an attempt without a description has that of the attempt before it.
+                "description" => Value::Null,
+                "steps" => steps_of(reworked),
+                member => reworked.facts().get(member).cloned().unwrap_or(Value::Null),
+            };
         }
         payload["rework_of"] = reworked.subject.id().into();
+        // It takes the place of the first attempt in the plan of its mission.
+        if let Some(planned) = reworked.as_task().planned().filter(|_| is_of_running_mission(ctx, reworked)) {
+            payload["planned"] = planned.clone().into();
+            payload["of_mission"] = reworked.as_task().mission().map(|mission| mission.id().to_owned()).into();
+        }
     }
     record_one(ctx, Kind::TaskProposed, None, payload, key)
+}
+
+/// Whether a task is part of a mission that goes on.
+fn is_of_running_mission(ctx: &Context, task: &Entity) -> bool {
+    let phase = |state: &State| task.as_task().mission().map(|mission| state.phase_of(&mission));
+    ctx.open().and_then(|vault| with_view(&vault, |_, state| Ok(phase(state)))).ok().flatten() == Some(Phase::Running)
+}
+
+/// The steps of a task, for a payload.
+fn steps_of(task: &Entity) -> Value {
+    let steps: Vec<String> = task.as_task().steps().into_iter().map(|step| step.text).collect();
+    if steps.is_empty() { Value::Null } else { json!(steps) }
 }
 
 /// A task to mark as ready.
@@ -143,6 +190,8 @@ pub enum ClaimOutcome {
         held_until: Option<Timestamp>,
         /// The constraints on the work.
         constraints: ActiveConstraints,
+        /// What its holder has to know about it.
+        brief: WorkBrief,
     },
     /// No task is ready; `waiting` tasks are blocked.
     NoTask {
@@ -173,7 +222,8 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         }
         let held_until = first.entity.as_ref().and_then(|task| tx.moment().held_until(task));
         let constraints = constraint::active(tx.state());
-        return Ok(ClaimOutcome::Claimed { recorded: Box::new(first), held_until, constraints });
+        let brief = first.entity.as_ref().map(|task| brief(tx.state(), task)).unwrap_or_default();
+        return Ok(ClaimOutcome::Claimed { recorded: Box::new(first), held_until, constraints, brief });
     }
     if is_stopped(tx.state()) {
         return Err(rules::stopped(tx.state()));
@@ -183,13 +233,11 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     }
     if reference.is_none() {
-        let project = ctx.project.as_ref().map(project::subject);
-        if let Some(project) = &project {
-            project::check_may_start(tx.state(), project, &ctx.caller.actor)?;
-        }
+        let project = ctx.project();
+        project::check_may_start(tx.state(), &project, &ctx.caller.actor)?;
         // Tasks with an expired lease are free now, without waiting for the watchdog.
-        tx.settle_claims(project.as_ref())?;
-        let Some(choice) = ready::next(tx.state(), project.as_ref()) else {
+        tx.settle_claims(Some(&project))?;
+        let Some(choice) = ready::next(tx.state(), Some(&project)) else {
             // What it holds in other projects may be overdue, too.
             tx.settle_agent(&ctx.caller.actor)?;
             let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
@@ -209,37 +257,11 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     }
     let asked = tx.ask(request)?;
     let (_, task) = tx.entity_of(asked.id)?;
-    let held_until = task.and_then(|task| tx.moment().held_until(&task));
+    let held_until = task.as_ref().and_then(|task| tx.moment().held_until(task));
+    let brief = task.map(|task| brief(tx.state(), &task)).unwrap_or_default();
     let constraints = constraint::active(tx.state());
     let recorded = Box::new(tx.finish(&[asked])?);
-    Ok(ClaimOutcome::Claimed { recorded, held_until, constraints })
-}
-
-/// A task to assign.
-#[derive(Clone, Debug, Default)]
-pub struct AssignRequest {
-    /// The task.
-    pub reference: String,
-    /// The agent's name.
-    pub agent: String,
-    /// Idempotency key.
-    pub key: Option<String>,
-}
-
-/// Assigns a task to an agent, which then holds it. For an operator.
-pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
-    let AssignRequest { reference, agent, key } = request;
-    let agent = EntityId::parse(&agent)?;
-    let vault = ctx.open()?;
-    let mut tx = Transaction::begin(ctx, &vault)?;
-    let lease = tx.config.count(Setting::LeaseSeconds);
-    let payload = json!({"holder": format!("agent:{agent}"), "lease_seconds": lease});
-    let asked = Request { key, ..ctx.request(Kind::TaskAssigned, Some(&reference), payload) };
-    if let Some(first) = tx.repeated(&asked)? {
-        return Ok(first);
-    }
-    let asked = tx.ask(asked)?;
-    tx.finish(&[asked])
+    Ok(ClaimOutcome::Claimed { recorded, held_until, constraints, brief })
 }
 
 /// A task to start.
@@ -259,14 +281,16 @@ pub struct StartTaskOutcome {
     pub recorded: Recorded,
     /// How many constraints apply to the work.
     pub constraints: u64,
+    pub task: Entity,
 }
 
 /// Starts a claimed task. Starting a running task again has no effect.
 pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcome> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
-    let mut constraints = 0;
+    let (mut constraints, mut started) = (0, None);
     let recorded = on_task(ctx, &reference, |tx, task| {
         constraints = constraint::active(tx.state()).total;
+        started = Some(task.clone());
         let run = task.as_task().last_run().and_then(|run| tx.state().entity(&run));
         let mine = task.as_task().recorded_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
@@ -284,7 +308,8 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcom
             None => Ok(vec![tx.ask(request)?]),
         }
     })?;
-    Ok(StartTaskOutcome { recorded, constraints })
+    let task = started.expect("the task was found before it was started");
+    Ok(StartTaskOutcome { recorded, constraints, task })
 }
 
 /// A task that its holder still works on.
@@ -324,6 +349,8 @@ pub struct SucceedRequest {
     pub reference: String,
     /// The result, in one line.
     pub summary: Option<String>,
+    /// Why its open steps are not needed.
+    pub skip: Option<String>,
     pub model: ModelCall,
     /// Idempotency key.
     pub key: Option<String>,
@@ -331,8 +358,8 @@ pub struct SucceedRequest {
 
 /// Records that a task succeeded.
 pub fn succeed(ctx: &Context, request: SucceedRequest) -> Result<Recorded> {
-    let SucceedRequest { reference, summary, model, key } = request;
-    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, start_first: false, model, key })
+    let SucceedRequest { reference, summary, skip, model, key } = request;
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary, skip }, start_first: false, model, key })
 }
 
 /// What a run asked a language model, what came back, and what it cost.
@@ -355,8 +382,15 @@ pub struct TokenUsage {
 /// How a task ended.
 #[derive(Clone, Debug)]
 pub enum TaskEnd {
-    Succeeded { summary: Option<String> },
-    Failed { class: String, reason: String },
+    /// `skip`: why its open steps are not needed.
+    Succeeded {
+        summary: Option<String>,
+        skip: Option<String>,
+    },
+    Failed {
+        class: String,
+        reason: String,
+    },
 }
 
 /// The end of a task.
@@ -379,7 +413,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
     on_task(ctx, &reference, |tx, task| {
         let subject = task.subject.to_string();
         let (kind, payload) = match &end {
-            TaskEnd::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
+            TaskEnd::Succeeded { skip, .. } => (Kind::TaskSucceeded, json!({"skipped": skip})),
             TaskEnd::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
         };
         let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), payload) };
@@ -390,7 +424,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
         let (success, summary) = match &end {
-            TaskEnd::Succeeded { summary } => (true, summary.as_deref()),
+            TaskEnd::Succeeded { summary, .. } => (true, summary.as_deref()),
             TaskEnd::Failed { .. } => (false, None),
         };
         let has_model = model != ModelCall::default();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::agents::WatchedAgent;
-use super::{TickRun, hooks};
+use super::{TickRun, hooks, record};
 use crate::base::Result;
 use crate::event::Kind;
 use crate::op::kernel::Transaction;
@@ -29,7 +29,7 @@ impl TickRun<'_> {
             for &finding in &failing {
                 let is_new = !agent.anomalies.iter().any(|code| code == finding.code.as_str());
                 if is_new {
-                    self.record(tx, Kind::AnomalyDetected, &agent.subject, payload_of(finding))?;
+                    record(tx, Kind::AnomalyDetected, &agent.subject, payload_of(finding))?;
                     self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
                 }
                 let is_reminder = !is_new && self.remind(&tx.config, finding);
@@ -48,7 +48,7 @@ impl TickRun<'_> {
             }
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
-                self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
+                record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
                 self.tick.reported_at.remove(&format!("{code} {}", agent.subject));
                 calls.push(hooks::HookCall::cleared(agent, code));
             }
@@ -103,12 +103,12 @@ impl TickRun<'_> {
         }
         if tries < max {
             let payload = json!({"code": failure.code.as_str(), "attempt": tries + 1});
-            self.record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
+            record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
             return Ok(Some(hooks::Attempt { code: failure.code, number: tries + 1, of: max }));
         }
         let reason = format!("{} for {} s; recovery attempts failed: {max}", failure.code, failure.seconds);
         let payload = json!({"reason": reason, "code": failure.code.as_str()});
-        self.record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
+        record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
         Ok(None)
     }
 

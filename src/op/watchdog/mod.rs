@@ -12,27 +12,25 @@ mod hooks;
 mod quiet;
 mod timer;
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::agent::{AgentFiles, Intake, record, remembered_looks};
 use super::job::{LostJob, OutlivedTask};
 use super::{Context, References, agent, job, notify, project, references};
-use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
-use crate::event::{Draft, Event, Kind};
+use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
+use crate::event::Event;
 use crate::job::{CancelReason, JobDir, JobLiveness};
 use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
-use crate::policy::due::{MachineFacts, Moment, SupervisorState, WATCHDOG};
+use crate::policy::due::{MachineFacts, Moment, SupervisorState};
 use crate::policy::liveness::{self, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::Setting;
 use crate::state::{Entity, Timer};
-use crate::vault::{DeclarationEnd, Looks, Tick, Vault};
+use crate::vault::{Looks, Tick, Vault};
 
 use agents::WatchedAgent;
-use files::AgentFiles;
 pub use quiet::{DueWarningsRequest, warnings_to_print};
 pub use timer::{
     InstallTimerRequest, InstalledTimer, TimerCheck, TimerOutcome, TimerState, UninstallTimerRequest, WatchdogProgram,
@@ -148,18 +146,10 @@ struct TickRun<'a> {
     warnings: Vec<String>,
     jobs: Vec<(Entity, JobLiveness)>,
     agents: Vec<SignsOfLife>,
-    /// The time of the tick before.
-    last_at: Option<i64>,
-    /// The agents whose files are in a works tree.
-    in_works: BTreeSet<String>,
+    /// The files that are taken in.
+    intake: Intake<'a>,
     /// What is wrong with agents' files.
     files_findings: Vec<Finding>,
-    /// How often it paused because somebody seemed to be writing a file.
-    pauses: Cell<u32>,
-    /// Deep work that this tick found to be past its time.
-    expired: Vec<Finding>,
-    /// Declarations to rename once that they ended is recorded: agent, path and end.
-    renames: Vec<(EntityId, String, DeclarationEnd)>,
 }
 
 impl<'a> TickRun<'a> {
@@ -182,12 +172,8 @@ impl<'a> TickRun<'a> {
             warnings: Vec::new(),
             jobs: Vec::new(),
             agents: Vec::new(),
-            last_at: vault.tick()?.map(|tick| tick.at),
-            in_works: BTreeSet::new(),
+            intake: Intake::for_tick(ctx, vault, mode)?,
             files_findings: Vec::new(),
-            pauses: Cell::new(0),
-            expired: Vec::new(),
-            renames: Vec::new(),
         })
     }
 
@@ -205,29 +191,21 @@ impl<'a> TickRun<'a> {
     fn look_at_files(&mut self) -> Result<(Looks, Vec<AgentFiles>)> {
         let (log, state) = self.vault.view()?;
         let config = self.vault.config_with(&state);
-        let remembered = self.vault.looks()?;
-        let through = crate::event::parse_ulid(&remembered.through);
-        let is_valid = through.is_some_and(|id| log.find(id).is_ok_and(|event| event.is_some()));
-        let looks = if is_valid { remembered } else { Looks::default() };
+        let looks = remembered_looks(self.vault, &*log)?;
         let files = files::look_at_all(self, &state, &config, &looks)?;
-        self.in_works = files.iter().filter(|files| files.is_works).map(|files| files.name.to_string()).collect();
+        let in_works = files.iter().filter(|files| files.is_works).map(|files| files.name.to_string());
+        self.intake.in_works = in_works.collect();
         self.files_findings.extend(files.iter().flat_map(|files| files.findings.iter().cloned()));
         Ok((looks, files))
     }
 
     /// Renames declarations that ended, and remembers the look. What cannot be done now is done by the next tick.
     fn finish_files(&mut self, before: &Looks, files: Vec<AgentFiles>) {
-        let config = self.vault.config();
-        let mut renames = std::mem::take(&mut self.renames);
         for agent in &files {
-            renames.extend(agent.renames.iter().map(|(path, end)| (agent.name.clone(), path.clone(), *end)));
+            let of_agent = agent.renames.iter().map(|(path, end)| (agent.name.clone(), path.clone(), *end));
+            self.intake.renames.extend(of_agent);
         }
-        for (name, path, end) in renames {
-            let dir = agent::dir_of(self.ctx, self.vault, &config, &name);
-            if let Err(error) = dir.and_then(|dir| dir.end_declaration(&path, end)) {
-                self.warnings.push(format!("cannot rename {path} of agent:{name}: {error}"));
-            }
-        }
+        self.warnings.append(&mut self.intake.rename_all());
         let agents = files.into_iter().map(|files| (files.name.to_string(), files.look.looked)).collect();
         let mut looks = Looks { agents, ..before.clone() };
         if looks == *before {
@@ -238,17 +216,6 @@ impl<'a> TickRun<'a> {
         if let Err(error) = self.vault.put_looks(&looks) {
             self.warnings.push(format!("cannot remember what was looked at: {error}"));
         }
-    }
-
-    /// Has the file of a deep work renamed once its end is recorded.
-    fn rename(&mut self, agent: &Subject, work: &Entity, end: DeclarationEnd) {
-        let path = work.as_deep_work().file().map(str::to_owned);
-        let path = path.or_else(|| {
-            let prefix = if self.in_works.contains(agent.id()) { "stats/" } else { "" };
-            Some(format!("{prefix}deep_work/{}.txt", work.as_deep_work().heartbeat_id()?))
-        });
-        let name = EntityId::parse(agent.id()).ok();
-        self.renames.extend(name.zip(path).map(|(name, path)| (name, path, end)));
     }
 
     /// Finds jobs whose supervisor is gone, before the lock is taken, and settles them. Returns what was recorded.
@@ -355,7 +322,7 @@ impl<'a> TickRun<'a> {
         // agents are judged: a session that is over expects nothing of its agent.
         let more = self.record_overdue(tx)?;
         for agent in files {
-            agents::take_in(self, tx, agent)?;
+            self.intake.take(tx, agent)?;
             // Nobody is judged before all files are taken in.
             if tx.batch().events().len() > PASS_EVENTS {
                 return Ok((Vec::new(), true));
@@ -458,23 +425,6 @@ impl<'a> TickRun<'a> {
         if self.commands_refused {
             self.report(Code::NotTrusted, Subject::SYSTEM, Level::Error, 0);
         }
-    }
-
-    /// Adds an event of the watchdog. A dry run applies it too, and writes nothing: its verdict is that of the tick.
-    fn record(
-        &self,
-        tx: &mut Transaction<'_>,
-        kind: Kind,
-        subject: &Subject,
-        payload: serde_json::Value,
-    ) -> Result<()> {
-        let state = tx.state();
-        let agent = || Subject::parse(&format!("agent:{}", payload["agent_id"].as_str()?)).ok();
-        let cause = state.entity(subject).or_else(|| state.entity(&agent()?)).map(|entity| entity.last_event);
-        let parents = cause.or_else(|| state.first_event()).into_iter().collect();
-        let payload = payload.as_object().cloned().unwrap_or_default();
-        let payload = payload.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        tx.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
     }
 
     fn outcome(self, did: Vec<(String, String)>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {

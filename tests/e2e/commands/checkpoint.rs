@@ -172,7 +172,7 @@ fn with_state_a_checkpoint_leaves_a_block_for_a_session_that_loses_its_context()
     let blocks = fs::read_to_string(hive.vault().join("Autonomous/state/CHECKPOINTS.md")).unwrap();
     assert!(
         blocks.ends_with(
-            "CHECKPOINT:\nM1 synced.\nROUND: 0/4\nTASK: T-0001\nNEXT: Tests are green, review comes next\n\n"
+            "CHECKPOINT:\nNo mission.\nROUND: 0/4\nTASK: T-0001\nNEXT: Tests are green, review comes next\n\n"
         ),
         "{blocks}"
     );

@@ -125,7 +125,7 @@ const READING: &[(&str, &[&str])] = &[
     ("constraint", &["list"]),
     ("decide", &["list", "show"]),
     ("deepwork", &["status", "list"]),
-    ("job", &["check", "list", "log", "wait"]),
+    ("job", &["check", "list", "log"]),
     ("ref", &["resolve", "check"]),
     ("require", &["list", "show"]),
     ("review", &["prompt", "fails", "status"]),

@@ -16,6 +16,7 @@ mod init;
 mod job;
 mod lineage;
 mod log;
+mod mend;
 mod pause;
 mod poll;
 mod project;

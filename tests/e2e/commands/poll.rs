@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::job_fixture::{TestJobVault, waiting};
+use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
 use crate::support::steps::{ok, sh};
 use crate::support::test_vault::{Reply, TestVault, write_private};
 
@@ -263,6 +264,14 @@ fn a_foreign_job_system_is_queried_with_its_own_command() {
         ("echo '{\"status\":\"not_found\"}'", gone.clone()),
         ("echo failed; for n in 1 2 3 4 5 6; do echo e$n >&2; done", fail("Job failed", "e2\ne3\ne4\ne5\ne6\n")),
         ("echo STATUS:failed; echo SUM:Tests failed; echo STATUS:DONE >&2", fail("Tests failed", " STATUS:DONE\n")),
+        ("echo failed; echo no route", fail("Job failed", "no route\n")),
+        ("echo failed: no route", fail("no route", "")),
+        ("echo cancelled", fail("Job was cancelled", "")),
+        ("echo '{\"status\":\"canceled\"}'", fail("Job was cancelled", "")),
+        (
+            "printf 'EXIT:1\\nSTATUS:FAIL\\nNEXT:PATCH\\nSUM:2 failed\\nLAST5:\\na\\nb\\nLOGREF:logs/L-7.txt\\n'",
+            fail("2 failed", "a\nb\n").replace("LOGREF:NONE", "LOGREF:logs/L-7.txt"),
+        ),
         ("printf 'STATUS:done\\nSUM:a\\033[31mb\\n'", done("a\\u{1b}[31mb")),
     ] {
         fs::write(story.dir().join("said"), script).unwrap();
@@ -275,6 +284,38 @@ fn a_foreign_job_system_is_queried_with_its_own_command() {
         let reply = story.poll("job-7");
         assert_eq!((reply.get("EXIT"), reply.get("NEXT")), ("111", "ASK operator"), "{script}");
     }
+    story.over();
+}
+
+/// What a poll says if the other system does not answer.
+const UNKNOWN: &str = "The job system did not answer, so the state of the job is unknown";
+
+#[test]
+fn a_check_that_does_not_answer_keeps_the_limit_of_the_poll_and_is_ended() {
+    let story = TestJobVault::new("");
+    let tells = tells(&story);
+    story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));
+    fs::write(story.dir().join("said"), "echo $$ >\"$folder/pid\"; exec sleep 1000").unwrap();
+    let expected = format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION hf-poll job-7 1 1\nSUM:{UNKNOWN}\n");
+    assert_eq!(polled(&story, &["job-7", "1", "1"]), expected);
+    let pid = fs::read_to_string(story.dir().join("pid")).unwrap();
+    assert!(!lives(pid.trim().parse().unwrap()));
+    story.over();
+}
+
+#[test]
+fn a_signal_ends_a_check_that_does_not_answer() {
+    let story = TestJobVault::new("");
+    let tells = tells(&story);
+    story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));
+    fs::write(story.dir().join("said"), "echo $$ >\"$folder/here\"; exec sleep 1000").unwrap();
+    let mut here = story.gate("here");
+    let poll = story.process("poll").args(["job-7", "1", "900"]).stdout(Stdio::piped()).spawn().unwrap();
+    let check = here.line().parse().unwrap();
+    kill(poll.id() as i32, Signal::TERM);
+    let reply = Reply::of(poll.wait_with_output().unwrap());
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("RUNNING", UNKNOWN));
+    assert!(!lives(check));
     story.over();
 }
 

@@ -76,7 +76,8 @@ fn without_a_type_the_state_is_shown_as_counts() {
          PROJECTION:runs 2 Running=1 Crashed=1\nPROJECTION:artifacts 1 Validated=1\nPROJECTION:constraints 1 Active=1\n\
          PROJECTION:agents 1 Active=1\nPROJECTION:deepworks 0\nPROJECTION:missions 0\nPROJECTION:debates 0\n\
          PROJECTION:reviews 0\nPROJECTION:documents 0\nPROJECTION:projects 0\nPROJECTION:sessions 0\n\
-         PROJECTION:branches 0\nPROJECTION:threads 0\nPROJECTION:messages 0\nPROJECTION:escalations 0\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PROJECTION:branches 0\nPROJECTION:threads 0\nPROJECTION:messages 0\nPROJECTION:escalations 0\n\
+         PROJECTION:knowledge 0\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
     assert_eq!(reply.get("HEAD_ID"), id(&hive, 25));
     let young = TestVault::new().run("project", &[]).expect_exit(0);

@@ -71,7 +71,8 @@ fn every_session_reply_is_complete() {
     );
     assert_eq!(
         ok(&hive, "hf-session list").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 session\nCOUNT:1\nHAS_MORE:no\nENTITY:session:<ulid> S-0001@<tag> Active\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 session\nCOUNT:1\nHAS_MORE:no\nENTITY:session:<ulid> S-0001@<tag> Active a \
+         in main until 2026-01-31T14:00:00Z\n"
     );
     assert_eq!(
         within(&hive, &shell, "hf-session report --summary done").expect_exit(0).masked(&hive),
@@ -144,7 +145,7 @@ fn launchers_are_told_to_start_or_hold_and_agents_to_continue_or_leave() {
     assert_eq!(asks(&hive, seated), words("start", ""));
     // Another agent, and another project, are not held up by it.
     assert_eq!(said_next(ok(&hive, "hf-session next --agent b")), words("start", ""));
-    ok(&hive, "hf-task propose Two --project b");
+    ok(&hive, "hf-task propose Two --project b --create");
     assert_eq!(asks(&hive, "--project b"), words("start", ""));
     ok(&hive, "hf-pause look");
     assert_eq!(asks(&hive, free), words("hold", "project_paused"));
@@ -161,7 +162,7 @@ fn launchers_are_told_to_start_or_hold_and_agents_to_continue_or_leave() {
     assert_eq!(asks(&hive, free), words("start", ""));
     assert_eq!(asks(&hive, seated), words("exit", "session_void"));
     logged_in(&hive, "a", "b");
-    ok(&hive, "hf-pause --archive --project b");
+    ok(&hive, "hf-pause --archive b --yes");
     assert_eq!(asks(&hive, "--project b"), words("hold", "project_archived"));
     keeps_the_rules(&hive);
 }
@@ -169,7 +170,7 @@ fn launchers_are_told_to_start_or_hold_and_agents_to_continue_or_leave() {
 #[test]
 fn a_session_only_gets_tasks_of_its_own_project() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose Theirs --project b");
+    ok(&hive, "hf-task propose Theirs --project b --create");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
     assert_eq!(said_next(within(&hive, &shell, "hf-session next")).1, "no_task");
@@ -372,7 +373,7 @@ fn an_unrenewed_session_expires_and_is_reported_once() {
 #[test]
 fn a_session_starting_within_five_minutes_of_a_resume_is_told_about_it() {
     let mut hive = configured("");
-    ok(&hive, "hf-task propose Form --project b");
+    ok(&hive, "hf-task propose Form --project b --create");
     ok(&hive, "hf-task propose Form");
     let old = logged_in(&hive, "old", "main");
     ok(&hive, "hf-pause look");

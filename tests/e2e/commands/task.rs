@@ -330,7 +330,7 @@ fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
     refuses(&hive, "hf-task start T-0001", 3, &on("Ready", "RunStarted", "TaskAssigned, TaskAborted"));
     refuses(&hive, "hf-task succeed T-0001", 3, &on("Ready", "TaskSucceeded", "TaskAssigned, TaskAborted"));
     ok(&hive, "hf-task claim T-0001");
-    let assigned = "RunStarted, ClaimRenewed, ClaimExpired, TaskAborted";
+    let assigned = "RunStarted, ClaimRenewed, ClaimExpired, TaskAborted, TaskAssigned, TaskEdited, TaskNoted";
     refuses(&hive, "hf-task succeed T-0001", 3, &on("Assigned", "TaskSucceeded", assigned));
     refuses(&hive, "hf-task fail T-0001 --class permanent --reason x", 3, &on("Assigned", "TaskFailed", assigned));
     ok(&hive, "hf-task start T-0001");

@@ -14,7 +14,7 @@ use hiveforge::vault::Vault;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::job_fixture::kill;
+use crate::support::job_fixture::{TestJobVault, kill};
 use crate::support::steps::{count, held, kinds, ok, refuses, sh};
 use crate::support::test_vault::{Random, TestVault, forged, jsonl};
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configure, configured, file, moment, tick, told};
@@ -406,8 +406,11 @@ fn kill_the_supervisor(hive: &TestVault) {
 
 #[test]
 fn a_job_without_its_supervisor_is_lost_immediately_and_reported_once() {
-    let hive = TestVault::new();
-    ok(&hive, "hf-job fire -- sleep 5");
+    let hive = TestJobVault::new("");
+    let mut here = hive.gate("here");
+    // Before its command runs, a job is not lost: the next look starts it.
+    hive.fire("echo x >here; exec sleep 5");
+    here.line();
     kill_the_supervisor(&hive);
     let before = hive.contents();
     let check = sh(&hive, "hf-watchdog --check").expect_exit(1);

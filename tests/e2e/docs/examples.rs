@@ -18,6 +18,9 @@ fn every_example_of_every_help_runs() {
         match command.get_name() {
             "hf-resume" => drop(hive.run("stop", &["fire"]).expect_exit(0)),
             "hf-session" => drop(hive.run("task", &["propose", "Seat"]).expect_exit(0)),
+            "hf-pause" => {
+                drop(hive.run("task", &["propose", "Logo", "--project", "brand", "--create"]).expect_exit(0));
+            }
             "hf-decide" => {
                 let escalated = ["EscalationRequired", "--subject", "T-0001", "--payload", "{\"reason\":\"x\"}"];
                 drop(hive.run("append", &escalated).expect_exit(0));
@@ -32,7 +35,7 @@ fn every_example_of_every_help_runs() {
             // Three spaces or more separate a comment from the command.
             let example = line.trim().split("   ").next().unwrap();
             // An event id is different in every vault, signing asks on a terminal, and a timer would be put into the
-            // crontab of whoever runs the tests.
+            // crontab of the user.
             let skip = [
                 "hf-decide sign",
                 "hf-decide statement",

@@ -159,7 +159,7 @@ fn t2_the_notify_script_sends_one_line_for_every_hook() {
         ("watchdog.hooks.on_warning", "main WARNING: INACTIVE for 301 s\n"),
         ("watchdog.hooks.on_anomaly", "try 1 of 1: main ANOMALY: INACTIVE for 601 s\n"),
         ("watchdog.hooks.on_cleared", "main HEALTHY: INACTIVE is over\n"),
-        ("jobs.on_finish", "T-0002 FAIL: exit code 3\n"),
+        ("jobs.on_finish", "T-0002 FAIL: exit 3\n"),
     ] {
         assert_eq!(fs::read_to_string(story.dir().join(hook)).unwrap_or_default(), lines, "{hook}");
     }

@@ -442,7 +442,7 @@ fn for_agents() -> Vec<Part> {
         Reply("STATUS:CLAIM_LOST", "Another agent has your task now. Stop working on it."),
         Reply("STATUS:STOPPED", "All work is stopped. End what you are doing and ask the operator."),
         Heading("TASKS"),
-        Run("hf-task claim", format!("Claim the next task. It is yours for {lease}; every heartbeat and every checkpoint renews the claim. The CONSTRAINT lines of the reply apply to everything you do.")),
+        Run("hf-task claim", format!("Claim the next task. It is yours for {lease}; every heartbeat and every checkpoint renews the claim, and so does waiting with hf-poll. The CONSTRAINT lines of the reply apply to everything you do.")),
         Run("hf-task start T-0001", "Before you start to work on it.".into()),
         Run("hf-task heartbeat T-0001", "While you work on it.".into()),
         Run("hf-artifact put form.py --for T-0001", "Store a file that you produced.".into()),
@@ -454,20 +454,23 @@ fn for_agents() -> Vec<Part> {
         Run("hf-job check T-0002", "Show its state without waiting; works in a later session, too.".into()),
         Heading("A MISSION"),
         Run("hf-state start 'Login with two factors' --constraint 'no new dependencies'", "Record your goal, once.".into()),
-        Run("hf-state set LAST_ACTION='design written' NEXT_ACTION='hf-review status'", "After every step, one line each. The whole state is limited to 200 words.".into()),
+        Run("hf-state set LAST_ACTION='design written' NEXT_ACTION='hf-review status'", "After every step, one line each. The whole state is limited to 200 words. A job that you fire is part of it by itself.".into()),
+        Run("hf-state plan plan.json", "Propose the tasks of a plan. Then do what NEXT says, task by task.".into()),
         Run("hf-state show", "In a new session: this is all you need to continue.".into()),
-        Run("hf-review record --reviewer gpt <reply.txt", "Record the reply of a reviewer. Fix what its FAIL lines say before the next round.".into()),
+        Run("hf-review record --reviewer gpt --spec design.md <reply.txt", "Record the reply of a reviewer to your design. Fix what its FAIL lines say before the next round: they stay open until the file has changed.".into()),
         Heading("SESSIONS"),
         Say("If you were started to work on a project, log in first, and set HF_SESSION to the SESSION_ID in the reply.".into()),
         Run("hf-session login", "Start your session.".into()),
         Run("hf-session task --session S-0001", "Get your task, with what is known about it.".into()),
-        Reply("RESUMED_FROM_PAUSE:true", "Work was paused. Check the current state before you continue: files and dependencies may have changed."),
-        Reply("STATUS:EXIT_REQUESTED", "Your project is paused, or your session has ended. Clean up unfinished work, then run NEXT. You keep your task."),
+        Reply("RESUMED_FROM_PAUSE:true", "Work was paused. Check the current state before you continue: PAUSED says why, CHANGED what others changed meanwhile."),
+        Reply("STATUS:EXIT_REQUESTED", "Your project is paused, or your session has ended. Clean up, answer messages, leave notes, then run NEXT. You keep your task."),
         Run("hf-session logout --session S-0001", "End your session. You keep your task.".into()),
         Heading("SEVERAL ACTIVITIES"),
         Run("hf-branch decide", "See what you can do: read messages first, then continue something you suspended. The choice is yours.".into()),
         Run("hf-branch create 'Try out the new parser' --type free --abort", "Start an activity of your own. You work on one branch at a time.".into()),
         Run("hf-branch suspend --summary 'Works, error messages are missing'", "Leave the branch with a summary; hf-branch resume gives it back to you.".into()),
+        Reply("INTERRUPTED:MSG-0001 user:jo BR-0002 Parser", "A message or a task took you away from a branch. The first ADVICE line keeps what you did there, the second answers. Name the branch of your next note."),
+        Run("hf-branch know 'Parser' 'The new one is twice as fast'", "Write down what you should know on every branch.".into()),
         Heading("WHAT YOU CANNOT DO"),
         Say("You cannot approve or reject decisions, pause, resume or archive projects, resume after a stop, or act as a user. Such commands are refused to you, and in a vault with operator keys to everybody without a signature. Ask the operator, and work on something else in the meantime.".into()),
         Run("hf-status", "Show the state of the system, and what is waiting for an operator.".into()),
@@ -615,6 +618,8 @@ pub(super) fn furnished() -> TestVault {
     fs::write(hive.dir().join("story.md"), "Once upon a time\n").unwrap();
     fs::write(hive.dir().join("run-tests.sh"), "echo tested\n").unwrap();
     fs::write(hive.dir().join("spec.md"), "One form.\n").unwrap();
+    fs::write(hive.dir().join("design.md"), "One form, one endpoint.\n").unwrap();
+    fs::write(hive.dir().join("plan.json"), r#"{"tasks":[{"id":"form","title":"The form"}]}"#).unwrap();
     fs::write(hive.dir().join("reply.txt"), "PASS: scope\nFAIL: no test -> FIX: write one\n").unwrap();
     fs::write(hive.dir().join("form.py"), "print('form')\n").unwrap();
     hive.run("require", &["analyze", "REQ-0001"]).expect_exit(0);

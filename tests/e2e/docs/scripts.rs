@@ -253,8 +253,8 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
     assert!(done.success());
     let id = run(&hive, "exec.sh", &["--fire", "read line < gate"]).expect_exit(0).get("TASK_ID").to_owned();
     until("the job", || run(&hive, "exec.sh", &["--check", &id]).stdout == "processing\n");
-    let running =
-        |again: &str| format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION ./poll_job.sh {again}\nSUM:Still running\n");
+    let called = scripts().join("poll_job.sh").display().to_string();
+    let running = |again: &str| format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION {called} {again}\nSUM:Still running\n");
     let poll = |args: &[&str]| run(&hive, "poll_job.sh", args);
     let reply = poll(&[&id, "1", "1"]);
     assert_eq!((reply.stdout, reply.code), (running(&format!("{id} 1 1")), Some(0)));
@@ -277,6 +277,38 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
     assert!(over.code == Some(0) && over.stdout.starts_with("EXIT:0\nSTATUS:DONE\nNEXT:NONE\n"), "{over:#?}");
     assert_eq!(poll(&["T-0099"]).stdout, "EXIT:99\nSTATUS:NOT_FOUND\nNEXT:NONE\nSUM:Job does not exist\n");
     assert!(poll(&[]).stdout.starts_with("EXIT:64\n"));
+}
+
+/// J10
+#[test]
+fn j10_poll_job_sh_prints_a_command_that_works_in_the_callers_folder() {
+    let hive = TestVault::new();
+    let sub = hive.dir().join("sub");
+    fs::create_dir(&sub).unwrap();
+    assert!(Command::new("mkfifo").arg(hive.dir().join("gate")).status().unwrap().success());
+    let id = run(&hive, "exec.sh", &["--fire", "read line < gate"]).expect_exit(0).get("TASK_ID").to_owned();
+    fs::copy(scripts().join("poll_job.sh"), hive.dir().join("poll_job.sh")).unwrap();
+    let shell = |line: &str, folder: &Path| {
+        let mut command = Command::new("bash");
+        let environment = script(&hive, "poll_job.sh", &[]);
+        command.args(["-c", line]).current_dir(folder).env_clear();
+        command.envs(environment.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Reply::of(command.output().expect("bash runs"))
+    };
+    let installed = scripts().join("poll_job.sh").display().to_string();
+    for (folder, called, printed) in [
+        (hive.dir(), "./poll_job.sh", "./poll_job.sh"),
+        (&sub, "../poll_job.sh", "../poll_job.sh"),
+        (&sub, &installed, &installed),
+        (hive.dir(), "bash poll_job.sh", "./poll_job.sh"),
+    ] {
+        let reply = shell(&format!("{called} {id} 1 1 --actor agent:ann"), folder);
+        assert_eq!(reply.get("NEXT"), format!("ACTION {printed} {id} 1 1 --actor agent:ann"), "{called}");
+        let again = shell(reply.get("NEXT").strip_prefix("ACTION ").unwrap(), folder);
+        assert_eq!((again.get("STATUS"), again.get("NEXT")), ("RUNNING", reply.get("NEXT")), "{called}");
+    }
+    fs::write(hive.dir().join("gate"), "go\n").unwrap();
+    assert_eq!(run(&hive, "poll_job.sh", &[&id]).get("STATUS"), "DONE");
 }
 
 #[test]

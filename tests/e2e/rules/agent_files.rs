@@ -354,6 +354,53 @@ fn h16_an_emergency_in_a_file_puts_the_introspection_off_once() {
     }
 }
 
+/// A log that was found late counts in its place: here it is the closing log, and the emergency comes after it.
+#[test]
+fn a_log_that_is_found_late_counts_in_its_place_after_deep_work() {
+    let mut works = Works::new();
+    works.log(-60, "内省\n");
+    works.flexible(0);
+    works.checkpoint(400);
+    works.tick(500);
+    works.log(510, "emergency: the disk is full\n");
+    assert_eq!(works.tick(540), NOTHING);
+    works.log(130, "log\n");
+    assert_eq!(works.tick(600), NOTHING);
+    works.log(610, "log\n");
+    assert_eq!(codes(&works.tick(660)), ["INTROSPECTION_DUTY error"]);
+    all_is_well(&works.hive);
+}
+
+/// Of two logs that are newer than a declaration, the first one ends it, also if the other one was recorded before.
+#[test]
+fn the_first_newer_log_ends_a_declaration_whichever_was_recorded_first() {
+    let mut works = Works::new();
+    works.log(0, "内省\n");
+    works.log(160, "its id is ahead\n");
+    works.tick(60);
+    works.flexible(70);
+    works.log(140, "log\n");
+    // The other one is the log after it, and no introspection.
+    assert_eq!(codes(&works.tick(150)), ["INTROSPECTION_DUTY error"]);
+    let ended = &works.events("DeepWorkCompleted")[0]["payload"];
+    assert_eq!((&ended["at"], &ended["by"]), (&json!(moment(140).to_string()), &json!("log")));
+    all_is_well(&works.hive);
+}
+
+/// A declaration that is found after a log which was too late for it has expired.
+#[test]
+fn a_strict_declaration_that_is_found_late_expires_before_a_later_log() {
+    let mut works = Works::new();
+    works.log(-60, "内省\n");
+    works.tick(0);
+    works.log(700, "内省\n");
+    works.tick(710);
+    works.strict(10, 10);
+    assert_eq!(codes(&works.tick(720)), ["DEEPWORK_EXPIRED error"]);
+    assert!(works.declared(10, ".expired").exists());
+    all_is_well(&works.hive);
+}
+
 #[test]
 fn an_edited_declaration_is_a_new_one() {
     let mut works = Works::new();
@@ -386,46 +433,22 @@ fn a_newer_declaration_supersedes_the_older_one() {
 }
 
 /// One agent may use files and commands in one beat; nothing is lost and nothing counts twice.
+/// It was dropped, and so counted or did not count depending on when somebody looked.
 #[test]
-fn files_and_commands_of_one_agent_count_once_each() {
+fn a_declaration_that_is_older_than_the_one_in_force_counts_as_superseded() {
     let mut works = Works::new();
-    works.tick(0);
-    works.checkpoint(0);
-    works.log(0, "by hand\n");
-    works.reply(10, "hf-checkpoint Here").expect_exit(0);
-    works.reply(20, "hf-activity --kind introspection").expect_exit(0);
-    works.reply(30, "hf-deepwork start --flexible Reading").expect_exit(0);
+    works.log(-60, "内省\n");
+    works.strict(7, 10);
+    works.tick(30);
+    works.flexible(0);
     assert_eq!(works.tick(60), NOTHING);
-    fs::remove_file(works.hive.akashic("looks.json")).unwrap();
-    assert_eq!(works.tick(61), NOTHING);
-    let counts = ["CheckpointRecorded", "ActivityLogged", "DeepWorkStarted"].map(|kind| count(&works.hive, kind));
-    assert_eq!(counts, [2, 2, 1]);
-    let by_hand = works.path(&format!("stats/checkpoints/{}.txt", beat(0)));
-    assert_eq!(fs::read_to_string(by_hand).unwrap(), "at work\n", "a command replaces no file of the agent");
-    // The log by hand is older than the declaration, so it does not end it; the next one does.
-    assert_eq!(count(&works.hive, "DeepWorkCompleted"), 0);
-    works.log(60, "closing\n");
-    works.tick(120);
-    assert_eq!(count(&works.hive, "DeepWorkCompleted"), 1);
-    all_is_well(&works.hive);
-}
-
-/// A tree belongs to one agent: others in the same vault have files of their own.
-#[test]
-fn agents_with_files_and_agents_with_commands_are_watched_side_by_side() {
-    let mut works = Works::configured("agents:\n  painter:\n    works_dir: ../paint\n");
-    let paint = works.hive.dir().join("paint/artifacts/p/histories");
-    fs::create_dir_all(&paint).unwrap();
-    fs::write(paint.join(format!("{}.md", beat(0))), "内省\n").unwrap();
-    works.log(0, "内省\n");
-    ok(&works.hive, "hf-activity --kind introspection --agent builder");
-    assert_eq!(works.tick(0), NOTHING);
-    works.log(600, "log\n");
-    let found = works.tick(601);
-    assert_eq!(found, ["INACTIVE agent:builder error 601", "INACTIVE agent:painter error 601"]);
-    fs::write(paint.join(format!("{}.md", beat(660))), "log\n").unwrap();
-    assert_eq!(works.tick(661), ["INACTIVE agent:builder error 661"]);
-    assert!(!works.hive.vault().join("Agents/main").exists(), "its files are in the tree");
+    assert_eq!(works.ids("DeepWorkStarted"), [beat(7), beat(0)]);
+    let ended = works.events("DeepWorkCompleted");
+    assert_eq!((ended.len(), &ended[0]["payload"]["by"]), (1, &json!("declaration")));
+    assert!(works.declared(0, ".completed").exists() && works.declared(7, "").exists());
+    // The newer one is still in force, and ends at its time.
+    assert_eq!(works.tick(7 + 600), NOTHING);
+    assert!(codes(&works.tick(7 + 601)).contains(&"DEEPWORK_EXPIRED error".to_owned()));
     all_is_well(&works.hive);
 }
 

@@ -84,7 +84,9 @@ fn a_declaration_by_a_command_is_newer_than_a_file_of_the_same_beat() {
     works.reply(60, "hf-deepwork start --strict 60 render").expect_exit(0);
     assert_eq!(works.tick(120), NOTHING);
     assert_eq!(works.tick(900), NOTHING);
-    assert_eq!(count(&works.hive, "DeepWorkCompleted"), 0);
+    // The command took the file in first, and supersedes it.
+    assert_eq!((count(&works.hive, "DeepWorkStarted"), count(&works.hive, "DeepWorkCompleted")), (2, 1));
+    assert!(works.declared(60, ".completed").exists());
     all_is_well(&works.hive);
 }
 

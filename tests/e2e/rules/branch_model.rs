@@ -454,18 +454,18 @@ fn random_operations_keep_the_branch_rules_on_a_real_vault() {
             2..=5 => branch::resume(&ctx, ResumeBranchRequest { reference, words: 100, leaving }).map(drop),
             6 => {
                 let leaving = LeavingNote { summary: leaving.summary, ..some() };
-                branch::suspend(&ctx, SuspendRequest { leaving }).map(drop)
+                branch::suspend(&ctx, SuspendRequest { leaving, ..Default::default() }).map(drop)
             }
             7 => {
                 let request = CompleteBranchRequest { reference: Some(reference), leaving: some() };
                 branch::complete(&ctx, request).map(drop)
             }
             8 => {
-                let (to, text) = (name.to_owned(), "are you there?".to_owned());
+                let (to, text) = (vec![name.to_owned()], "are you there?".to_owned());
                 branch::tell(&user, TellRequest { to, text, key: None }).map(drop)
             }
             9 => branch::decide(&ctx).map(drop),
-            10 => branch::note(&ctx, NoteRequest { text: "hm".to_owned(), key: None }).map(drop),
+            10 => branch::note(&ctx, NoteRequest { text: "hm".to_owned(), ..Default::default() }).map(drop),
             _ => {
                 let propose = task::ProposeTaskRequest { title: Some("work".to_owned()), ..Default::default() };
                 task::propose(&user, propose).unwrap();

@@ -4,6 +4,7 @@
 mod across_commands;
 mod agent_files;
 mod agent_files_attacked;
+mod agent_files_mixed;
 mod authority;
 mod branch_model;
 mod caches;

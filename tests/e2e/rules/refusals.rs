@@ -157,7 +157,7 @@ fn an_illegal_step_is_refused_and_names_the_legal_ones() {
     let reply = hive.refuses("append", &["RunStarted", "--payload", r#"{"task_id":"t"}"#], 3);
     assert_eq!(
         reply.get("SUM"),
-        "T-0001 is Ready, which does not allow RunStarted; allowed: TaskAssigned, TaskAborted"
+        "T-0001 is Ready, which does not allow RunStarted; allowed: TaskAssigned, TaskAborted, TaskEdited, TaskNoted"
     );
 }
 

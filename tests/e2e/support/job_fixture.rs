@@ -248,6 +248,11 @@ impl Gate {
         self.pipe.write_all(b"go\n").expect("an open pipe");
     }
 
+    /// Lets one waiting script pass, with a word.
+    pub fn open_with(&mut self, word: &str) {
+        self.pipe.write_all(format!("{word}\n").as_bytes()).expect("an open pipe");
+    }
+
     /// Waits for a script to report something.
     #[track_caller]
     pub fn line(&mut self) -> String {

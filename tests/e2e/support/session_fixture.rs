@@ -15,7 +15,7 @@ pub fn within(hive: &TestVault, variables: &[(&str, &str)], line: &str) -> Reply
 /// Logs an agent in to a project. Returns the id of the session.
 #[track_caller]
 pub fn logged_in(hive: &TestVault, agent: &str, project: &str) -> String {
-    let line = format!("hf-session login --agent {agent} --project {project}");
+    let line = format!("hf-session login --agent {agent} --project {project} --create");
     ok(hive, &line).get("SESSION_ID").to_owned()
 }
 

@@ -74,8 +74,14 @@ pub fn codes(what: &str, expected: &Expected, said: &BTreeMap<String, String>) -
 pub fn tick(expected: &Expected, said: &Said) -> Result<(), Wrong> {
     codes("tick", expected, &said.codes)?;
     counted(expected, said)?;
-    let begun = edges("AnomalyDetected", expected, &expected.begun, &said.begun);
-    begun.and_then(|()| edges("AnomalyCleared", expected, &expected.ended, &said.ended))?;
+    // The same silence, under another name from the first sign of life on.
+    let (mut begun, mut ended) = (said.begun.clone(), said.ended.clone());
+    if begun.contains("INACTIVE") && ended.contains("NEVER_SEEN") && !expected.begun.contains("INACTIVE") {
+        begun.remove("INACTIVE");
+        ended.remove("NEVER_SEEN");
+    }
+    edges("AnomalyDetected", expected, &expected.begun, &begun)?;
+    edges("AnomalyCleared", expected, &expected.ended, &ended)?;
     details(expected, said)?;
     for (code, seconds) in &expected.seconds {
         let said = said.seconds.get(*code).or_else(|| said.seconds.get("NEVER_SEEN"));

@@ -25,6 +25,7 @@ impl World {
         // Of two at the same time, what it declared counts, then what it did, then what shows that it runs.
         let signs = [
             ("started", Some(known.started)),
+            ("wait", known.waited),
             ("heartbeat", known.progress),
             ("seen", known.seen),
             ("checkpoint", known.checkpoint),
@@ -78,15 +79,12 @@ impl World {
         };
         let work = self.deep_work(agent);
         let flexible = work.filter(|work| !work.strict);
-        // Who was only announced by a command of its own is expected while it is logged in or holds something, and after
-        // it lost something.
-        let seated = self.sessions.values().any(|session| session.agent == agent && session.phase == Active);
         let dived = self.deep_works.values().any(|work| work.agent == agent);
-        let expected = !known.announced || dived || known.has_lost || seated || !self.held_by(agent).is_empty();
+        let expected = self.is_expected(agent);
         let declared = known.checkpoint.max(known.activity);
         // Nothing counts from before a start that somebody recorded, or that came after a stop.
         let counts_from = if !known.announced || known.was_stopped { known.started } else { i64::MIN };
-        match (declared.max(known.progress), flexible) {
+        match (self.last_work(agent), flexible) {
             (_, Some(work)) => {
                 judge("DEEPWORK_UNCHECKED", work.began.max(known.checkpoint.unwrap_or(i64::MIN)), limits.unchecked);
             }
@@ -106,6 +104,47 @@ impl World {
             broken.push(("DEEPWORK_EXPIRED", now - work.until));
         }
         broken
+    }
+
+    /// Whether signs of life are expected of an agent. Who was only announced by a command of its own is expected while
+    /// it is logged in or holds something, and after it lost something.
+    fn is_expected(&self, agent: &str) -> bool {
+        let known = &self.agents[agent];
+        let seated = self.sessions.values().any(|session| session.agent == agent && session.phase == Active);
+        let dived = self.deep_works.values().any(|work| work.agent == agent);
+        !known.announced || dived || known.has_lost || seated || !self.held_by(agent).is_empty()
+    }
+
+    /// When an agent last showed that it works: what it declared, a heartbeat, or a wait.
+    fn last_work(&self, agent: &str) -> Option<i64> {
+        let known = &self.agents[agent];
+        known.checkpoint.max(known.activity).max(known.progress).max(known.waited)
+    }
+
+    /// What an agent that has waited for a job until now should have shown and has not: that it works, and that it holds
+    /// its tasks. Nobody has to show anything twice in half a minute.
+    pub fn unheard(&self, agent: &str, now: i64) -> Vec<String> {
+        const FRESH_SECONDS: i64 = 30;
+        let mut missing = Vec::new();
+        let mut check = |what: String, age: Option<i64>, limit: i64| {
+            if age.is_none_or(|age| age >= (limit / 3).clamp(1, FRESH_SECONDS)) {
+                missing.push(what);
+            }
+        };
+        for name in self.held_by(agent) {
+            let task = &self.tasks[&name];
+            let until = self.lease_until(task, now).filter(|_| !task.job);
+            if let Some((until, lease)) = until.zip(task.lease) {
+                check(format!("the claim on {name}"), Some(now - (until - lease)), lease);
+            }
+        }
+        let known = &self.agents[agent];
+        let declared = known.checkpoint.max(known.activity);
+        if known.phase == Active && (declared.is_some() || self.is_expected(agent)) {
+            // A warning comes before the error, at half the time.
+            check("its wait".to_owned(), self.last_work(agent).map(|at| now - at), self.settings.inactive / 2);
+        }
+        missing
     }
 
     /// When an agent completed its newest deep work. What another declaration continued was not completed.

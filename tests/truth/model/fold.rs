@@ -207,6 +207,10 @@ impl World {
                 let by_stop = self.stop.as_ref().and_then(|stop| stop.reason.clone());
                 let by_stop = by_stop.map(|reason| format!("emergency_stop: {reason}"));
                 task.by_stop = by_stop.is_some() && event.text("reason") == by_stop;
+                let of_person = |of: &str| of.starts_with("DEC-") || of.starts_with("REQ-");
+                let is_no = |why: &str| why.split_once(" was rejected").is_some_and(|(of, _)| of_person(of));
+                let rejected = event.actor == "core:reactor" && event.text("reason").as_deref().is_some_and(is_no);
+                task.by_person = task.by_stop || event.actor.starts_with("user:") || rejected;
             }
             "TaskArchived" => task.phase = Archived,
             other => panic!("unknown event {other}"),
@@ -253,6 +257,7 @@ impl World {
             end: None,
             ended: 0,
             by_stop: false,
+            by_person: false,
             due: None,
         };
         let name = self.call("T", &event.subject);
@@ -374,6 +379,7 @@ impl World {
                 activity: None,
                 introspection: None,
                 progress: None,
+                waited: None,
                 seen: None,
                 lost: Vec::new(),
                 is_diving: false,
@@ -388,6 +394,7 @@ impl World {
         let agent = self.agents.get_mut(&name).expect("an agent");
         match event.kind.as_str() {
             "AgentStopped" => (agent.phase, agent.was_stopped) = (Stopped, true),
+            "AgentWaited" => agent.waited = Some(at),
             "CheckpointRecorded" => (agent.checkpoint, agent.lost) = (Some(at), Vec::new()),
             "ActivityLogged" => {
                 (agent.activity, agent.lost) = (Some(at), Vec::new());

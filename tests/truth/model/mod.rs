@@ -100,6 +100,8 @@ pub struct Task {
     pub ended: usize,
     /// A stop aborted it.
     pub by_stop: bool,
+    /// Whether a person ended it: by a stop, by cancelling or aborting it, or by saying no.
+    pub by_person: bool,
     /// It is in this phase only because of something that is due: why, and since when.
     pub due: Option<(i64, String)>,
 }
@@ -252,6 +254,8 @@ pub struct Agent {
     pub introspection: Option<i64>,
     /// The newest heartbeat of a run of its own; a job beats by itself.
     pub progress: Option<i64>,
+    /// When it last waited for a job.
+    pub waited: Option<i64>,
     /// When it last did anything else about a task.
     pub seen: Option<i64>,
     /// The tasks that it lost without an act of its own since its last checkpoint or log.

@@ -289,7 +289,8 @@ impl World {
         let running = task.run.as_ref().filter(|run| self.runs[*run].phase == Running);
         let mut all: Vec<Event> =
             running.map(|run| self.because(at, "RunFinished", run, json!({"success": false}))).into_iter().collect();
-        let (retried, limit) = (task.retries as i64, task.max_retries.unwrap_or(self.settings.retries));
+        let default = if task.job { 0 } else { self.settings.retries };
+        let (retried, limit) = (task.retries as i64, task.max_retries.unwrap_or(default));
         let transient = event.text("error_class").as_deref() == Some("transient");
         // Nothing is tried again in a project that is over.
         if transient && retried < limit && !self.is_archived(&task.project) {

@@ -11,7 +11,7 @@ pub struct Block {
     pub sum: String,
 }
 
-/// What to do next about a job; `limits` are the caller's interval and maximum.
+/// What to do next about a job; `limits` are the caller's interval and maximum, and the option that says who calls.
 pub fn next(world: &World, name: &str, limits: &str) -> String {
     let task = &world.tasks[name];
     let is_over = !task.is_open();
@@ -19,7 +19,7 @@ pub fn next(world: &World, name: &str, limits: &str) -> String {
     let needs_approval = task.phase == Proposed && (unapproved || task.destructive && !task.approved);
     let next = match task.phase {
         _ if task.succeeded() => "NONE",
-        _ if is_over && task.by_stop => "ASK operator",
+        _ if is_over && task.by_person => "ASK operator",
         _ if is_over => "PATCH",
         _ if needs_approval || world.stop.is_some() => "ASK operator",
         _ => return format!("ACTION hf-poll {name}{limits}"),
@@ -31,6 +31,7 @@ pub fn next(world: &World, name: &str, limits: &str) -> String {
 pub fn block(world: &World, words: &Words) -> Option<Block> {
     let (name, limits) = words.plain.split_first()?;
     let limits: String = limits.iter().map(|number| format!(" {number}")).collect();
+    let limits = words.option("actor").map_or(limits.clone(), |actor| format!("{limits} --actor {actor}"));
     let Some(task) = world.tasks.get(name) else {
         return Some(of("99", "NOT_FOUND", "NONE", Vec::new(), String::new()));
     };

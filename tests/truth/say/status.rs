@@ -130,7 +130,16 @@ fn projects(world: &World) -> Vec<String> {
             let ours = || world.tasks.values().filter(|task| task.project == *name);
             let running = ours().filter(|task| task.is_held()).count();
             let open = ours().filter(|task| task.is_open()).count();
-            format!("PROJECT:{name} {:?} sessions={sessions} running={running} open={open}", world.project_phase(name))
+            let phase = world.project_phase(name);
+            // Since when and why nothing goes on in it.
+            let act = world.projects.get(name).and_then(|project| project.act.as_ref()).filter(|_| phase != Active);
+            let why = |reason: &String| format!(" why={reason}");
+            let rest = act.map(|act| {
+                let why = act.reason.as_ref().map(why).unwrap_or_default();
+                format!(" since={} by={}{why}", time(act.at), act.by)
+            });
+            let rest = rest.unwrap_or_default();
+            format!("PROJECT:{name} {phase:?} sessions={sessions} running={running} open={open}{rest}")
         })
         .collect()
 }
@@ -146,11 +155,13 @@ fn agent(world: &World, name: &str, now: i64) -> String {
         false => "deep_work=flexible".to_owned(),
     });
     let mut columns = vec![format!("AGENT:{name} {health} {} {} age={}", time(sign.at), sign.sort, now - sign.at)];
-    match (holds, works) {
-        (Some(holds), works) => columns.extend(std::iter::once(holds).chain(works)),
-        (None, Some(works)) => columns.extend(["-".to_owned(), works]),
-        (None, None) => {}
-    }
+    let mut seats = world.sessions.iter().filter(|(_, session)| session.agent == name && session.phase == Active);
+    let seats: Vec<&str> = seats.by_ref().map(|(_, session)| session.project.as_str()).collect();
+    let seats = (!seats.is_empty()).then(|| format!("in={}", seats.join(",")));
+    let mut rest = vec![holds, works, seats];
+    // What is missing leaves its place empty, but for the last ones.
+    while rest.pop_if(|last| last.is_none()).is_some() {}
+    columns.extend(rest.into_iter().map(|column| column.unwrap_or_else(|| "-".to_owned())));
     columns.join(" ")
 }
 

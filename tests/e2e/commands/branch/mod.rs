@@ -1,5 +1,8 @@
 //! hf-branch: many activities, one mind.
 
+mod choice;
+mod knowledge;
+mod memory;
 mod pulse;
 mod recall;
 mod refusals;

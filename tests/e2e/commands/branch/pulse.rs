@@ -20,7 +20,9 @@ fn the_working_memory_lists_the_ten_newest_open_branches() {
         "{\"branches\":[{\"branch_id\":\"<ulid>\",\"branch_type\":\"free\",\"brief_state\":\"Chapter 1 is done\",\
          \"label\":\"The song of the stars\",\"last_activity\":\"2026-01-31T12:10:00Z\",\"ref\":\"BR-0002\",\"status\":\"suspended\"},\
          {\"branch_id\":\"ann\",\"branch_type\":\"user\",\"brief_state\":\"\",\"label\":\"the user\",\
-         \"last_activity\":\"2026-01-31T12:00:00Z\",\"ref\":\"BR-0001\",\"status\":\"active\"}]}\n"
+         \"last_activity\":\"2026-01-31T12:00:00Z\",\"ref\":\"BR-0001\",\"status\":\"active\"}],\
+         \"situation_snapshot\":{\"active_branch\":\"BR-0001\",\"at\":\"2026-01-31T12:10:00Z\",\"obstacle\":null,\
+         \"persona_id\":\"ann\",\"tasks\":[],\"unread\":0}}\n"
     );
     for n in 0..12 {
         hive.at(&format!("2026-01-31T13:{n:02}:00Z"));
@@ -40,7 +42,8 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
     let decided = |hive: &TestVault| does(hive, "ann", &["decide"]);
     assert_eq!(
         decided(&hive).stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:nothing is waiting for you\nCHOICE:CREATE\nCHOICE:WAIT\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:nothing is waiting for you\nCHOICE:CREATE\nCHOICE:WAIT\n\
+         BECAUSE:CREATE: something new\nBECAUSE:WAIT: nothing has to be done now\n"
     );
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     does(&hive, "ann", &["suspend", "--summary", "Half way"]);
@@ -51,29 +54,35 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
     assert_eq!(
         decided(&hive).stdout,
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 branches suspended\nACTIVE:BR-0001 user Active 2026-01-31T12:00:00Z the user\n\
-         CHOICE:RESUME\nCANDIDATE:BR-0002 free 3600 A walk\nCANDIDATE:BR-0003 free 3540 Tea\n"
+         CHOICE:RESUME\nCHOICE:CREATE\nCHOICE:WAIT\nBECAUSE:RESUME: 2 branches suspended\n\
+         BECAUSE:CREATE: something new\nBECAUSE:WAIT: nothing has to be done now\n\
+         CANDIDATE:BR-0002 free 3600 A walk state=Half way\nCANDIDATE:BR-0003 free 3540 Tea state=Hot\n"
     );
     hive.run("branch", &["tell", "ann", "Are you there?"]).expect_exit(0);
     let reply = decided(&hive);
     assert_eq!(
         reply.stdout,
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch inbox --unread --agent ann\nSUM:1 unread message\n\
-         ACTIVE:BR-0001 user Active 2026-01-31T13:00:00Z the user\nCHOICE:REACT\n\
-         MESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n"
+         ACTIVE:BR-0001 user Active 2026-01-31T13:00:00Z the user\nCHOICE:REACT\nCHOICE:RESUME\n\
+         CHOICE:CREATE\nBECAUSE:REACT: 1 unread message\nBECAUSE:RESUME: 2 branches suspended\nBECAUSE:CREATE: something new\n\
+         UNREAD:1\nMESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n\
+         CANDIDATE:BR-0002 free 3600 A walk state=Half way\nCANDIDATE:BR-0003 free 3540 Tea state=Hot\n\
+         ADVICE:hf-branch note --branch BR-0001 TEXT\n"
     );
     let inbox = hive.run_next(&reply).expect_exit(0);
     assert_eq!(
         inbox.stdout,
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch read --agent ann\nSUM:1 message, 1 unread\nCOUNT:1\nHAS_MORE:no\nUNREAD:1\n\
-         MESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n"
+         MESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n\
+         ADVICE:hf-branch note --branch BR-0001 TEXT\n"
     );
     let read = hive.run_next(&inbox).expect_exit(0);
     assert_eq!(
         read.masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:MSG-0001 is Read: Are you there?\nEVENT_ID:<ulid>\nSUBJECT:message:<ulid>\n\
-         REF:MSG-0001@<tag>\nSTATE:Read\nUNREAD:0\nMESSAGE:MSG-0001 Read 2026-01-31T13:00:00Z user:jo Are you there?\n"
+         REF:MSG-0001@<tag>\nSTATE:Read\nADVICE:hf-branch note --branch BR-0001 TEXT\nUNREAD:0\nMESSAGE:MSG-0001 Read 2026-01-31T13:00:00Z user:jo Are you there?\n"
     );
-    assert_eq!(decided(&hive).get("CHOICE"), "RESUME");
+    assert_eq!(decided(&hive).all("CHOICE"), ["RESUME", "CREATE", "WAIT"]);
     // What was read is still there for who looks back, and gone from what is new.
     assert_eq!(does(&hive, "ann", &["inbox"]).all("MESSAGE").len(), 1);
     assert_eq!(does(&hive, "ann", &["inbox", "--unread"]).all("MESSAGE").len(), 0);
@@ -97,8 +106,10 @@ fn a_users_message_interrupts_the_next_call_of_any_kind() {
     let told = does(&hive, "ann", &["resume", "ann"]).stdout;
     assert_eq!(
         told,
-        "  BR-0002 thread 1 Completed: Chapter 1 is done\n  BR-0002 thread 2 Aborted: interrupted\n\
-         # Now BR-0001 the user, thread 1 since 2026-01-31T12:00:00Z\n  2026-01-31T12:10:00Z user:jo: Come here\n"
+        "# You\n  You are agent:ann; it is 2026-01-31T12:10:00Z\n# On your other branches\n\
+         \x20 BR-0002 The song of the stars, Suspended 2026-01-31T12:10:00Z: Chapter 1 is done\n\
+         # Now: BR-0001 the user, user, thread 1 since 2026-01-31T12:00:00Z\n  2026-01-31T12:10:00Z user:jo: Come here\n\
+         # How to go on\n  Answer the user: hf-branch note --branch BR-0001 TEXT\n  Look back: hf-branch recall BR-0001\n"
     );
     // It interrupts once; then the choice is the persona's again.
     does(&hive, "ann", &["resume", "BR-0002"]);
@@ -117,7 +128,8 @@ fn switching_branches_reports_unread_messages_first() {
     assert_eq!(
         reply.stderr,
         "EXIT:1\nSTATUS:INTERRUPTED\nNEXT:ACTION hf-branch inbox --unread --agent ann\n\
-         SUM:interrupted by a message: left BR-0003; the root is active\n"
+         SUM:interrupted by a message: left BR-0003; the root is active\nINTERRUPTED:MSG-0001 user:jo BR-0003 A walk\n\
+         ADVICE:hf-branch suspend BR-0003 --summary TEXT\nADVICE:hf-branch note --branch BR-0001 TEXT\n"
     );
     assert_eq!(active(&hive, "ann"), "BR-0001");
     does(&hive, "ann", &["resume", "BR-0002"]);
@@ -136,7 +148,7 @@ fn switching_branches_reports_unread_messages_first() {
     does(&hive, "ben", &["tell", "ann", "Tea?"]);
     does(&hive, "ann", &["note", "Not now"]);
     assert_eq!(active(&hive, "ann"), "BR-0002");
-    assert_eq!(does(&hive, "ann", &["decide"]).get("CHOICE"), "REACT");
+    assert_eq!(does(&hive, "ann", &["decide"]).all("CHOICE")[0], "REACT");
     keeps_the_rules(&hive);
 }
 

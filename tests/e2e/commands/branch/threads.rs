@@ -42,26 +42,33 @@ fn resuming_opens_a_new_thread_and_prints_the_context_in_order() {
     does(&hive, "ann", &["note", "It is\nnot bad"]);
     hive.at("2026-01-31T14:00:00Z");
     let reply = does(&hive, "ann", &["resume", "BR-0002"]);
-    let context = "# Root BR-0001\n\
+    let context = "# You\n\
+         \x20 You are agent:ann; it is 2026-01-31T14:00:00Z\n\
+         # With the user, BR-0001\n\
          \x20 2026-01-31T13:00:00Z user:jo: Is it good?\n\
-         \x20 2026-01-31T13:00:00Z agent:ann: It is\n\
+         \x20 2026-01-31T13:00:00Z you: It is\n\
          \x20   not bad\n\
-         # Anchor thread 1, Completed 2026-01-31T12:10:00Z\n\
+         # Last time on this branch, thread 1, Completed 2026-01-31T12:10:00Z\n\
          \x20 Summary: Chapter 1 is done\n\
-         \x20 2026-01-31T12:00:00Z agent:ann: The hero leaves home\n\
-         \x20 2026-01-31T12:10:00Z agent:ann: The hero is at the tower\n\
-         # Now BR-0002 The song of the stars, thread 2 since 2026-01-31T14:00:00Z\n";
-    assert_eq!(reply.stdout, context);
+         \x20 2026-01-31T12:00:00Z you: The hero leaves home\n\
+         \x20 2026-01-31T12:10:00Z you: The hero is at the tower\n\
+         # Now: BR-0002 The song of the stars, free, thread 2 since 2026-01-31T14:00:00Z\n";
+    let help = "# How to go on\n\
+         \x20 Answer the user: hf-branch note --branch BR-0001 TEXT\n\
+         \x20 Note what you do: hf-branch note TEXT\n\
+         \x20 Leave: hf-branch suspend --summary TEXT\n\
+         \x20 Look back: hf-branch recall BR-0002\n";
+    assert_eq!(reply.stdout, format!("{context}{help}"));
     assert_eq!(
         Reply { stdout: reply.stderr, stderr: String::new(), code: Some(0) }.masked(&hive),
         "EXIT:0\nSTATUS:RESUMED\nNEXT:NONE\nSUM:BR-0002 is Active: The song of the stars\nEVENT_ID:<ulid>\n\
-         SUBJECT:branch:<ulid>\nREF:BR-0002@<tag>\nSTATE:Active\nTHREAD:TH-0003 2\nWORDS:51\nLEFT_OUT:0\n"
+         SUBJECT:branch:<ulid>\nREF:BR-0002@<tag>\nSTATE:Active\nTHREAD:TH-0003 2\nWORDS:96\nLEFT_OUT:0\n"
     );
     // Again: nothing is recorded, and this thread is told.
     does(&hive, "ann", &["note", "Up the stairs"]);
     let before = hive.contents();
     let again = does(&hive, "ann", &["resume", "br-0002"]);
-    assert_eq!(again.stdout, format!("{context}  2026-01-31T14:00:00Z agent:ann: Up the stairs\n"));
+    assert_eq!(again.stdout, format!("{context}  2026-01-31T14:00:00Z you: Up the stairs\n{help}"));
     assert!(again.stderr.contains("STATUS:DUPLICATE\n"), "{again:?}");
     assert!(hive.contents() == before);
     // In a file: then the reply is on standard output.
@@ -81,7 +88,7 @@ fn resuming_opens_a_new_thread_and_prints_the_context_in_order() {
         json!({"at": "2026-01-31T14:00:00Z", "from": "agent:ann", "text": "Up the stairs"})
     );
     assert_eq!(json["branch"]["label"], "The song of the stars");
-    assert_eq!(json["words"], 56);
+    assert_eq!(json["words"], 101);
     keeps_the_rules(&hive);
 }
 
@@ -111,7 +118,7 @@ fn a_budget_drops_the_oldest_messages_first_and_the_summary_last() {
         assert!(reply.stdout.contains("Summary: first sum"), "{words}");
         let left_out: usize = reply.report_of_document().get("LEFT_OUT").parse().unwrap();
         let newest = usize::from(reply.stdout.contains("newest of all"));
-        assert_eq!(left_out + messages.len() + newest, 21, "{words}");
+        assert_eq!(left_out + messages.len() + newest, 31, "{words}");
         (shown, whole) = (messages.len(), all);
     }
     assert!(shown == 0 && !whole, "the least is little");
@@ -146,7 +153,7 @@ fn resuming_one_branch_suspends_the_other_and_asks_for_its_summary() {
     // And the branch that was left is told of, at the root and at the others.
     does(&hive, "ann", &["suspend", "--summary", "Round the lake"]);
     let told = does(&hive, "ann", &["resume", "BR-0002"]).stdout;
-    assert!(told.starts_with("# Root BR-0001\n  BR-0003 thread 1 Completed: Half way round the lake\n  BR-0003 thread 2 Completed: Round the lake\n# Anchor thread 2, Aborted"), "{told}");
+    assert!(told.contains("# On your other branches\n  BR-0003 A walk, Suspended 2026-01-31T12:10:00Z: Round the lake\n# Last time on this branch, thread 2, Aborted"), "{told}");
     keeps_the_rules(&hive);
 }
 
@@ -163,7 +170,7 @@ fn suspending_without_a_summary_aborts_the_thread_but_loses_nothing() {
     let told = does(&hive, "ann", &["resume", "BR-0002"]).stdout;
     assert!(
         told.contains(
-            "# Anchor thread 1, Aborted 2026-01-31T12:00:00Z\n  2026-01-31T12:00:00Z agent:ann: The lake is frozen\n"
+            "# Last time on this branch, thread 1, Aborted 2026-01-31T12:00:00Z\n  2026-01-31T12:00:00Z you: The lake is frozen\n"
         ),
         "{told}"
     );

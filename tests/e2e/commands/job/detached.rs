@@ -89,7 +89,7 @@ fn a_hundred_jobs_fired_in_a_loop_all_finish_and_leave_nothing() {
         let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names.retain(|name| !name.starts_with("exit-"));
-        assert_eq!(names, ["alive", "control", "identity.json", "lock", "spec.json"]);
+        assert_eq!(names, ["alive", "control", "identity.json", "lock", "spec.json", "taken"]);
     }
     assert!(File::open(story.akashic(".lock")).unwrap().try_lock().is_ok(), "nobody holds the vault");
     story.over();

@@ -7,6 +7,20 @@ use crate::support::steps::{count, id, ok, sh, state};
 use crate::support::test_vault::{Reply, write_private};
 
 #[test]
+fn an_empty_command_or_title_is_refused_in_plain_words() {
+    let story = TestJobVault::new("");
+    let before = story.contents();
+    for (args, why) in [
+        (&["fire", "--", ""][..], "the command after -- is empty"),
+        (&["fire", "--title", " ", "--", "true"], "the title is empty"),
+    ] {
+        assert_eq!(story.refuses("job", args, 2).get("SUM"), why);
+    }
+    assert!(story.contents() == before);
+    story.over();
+}
+
+#[test]
 fn every_job_reply_is_complete() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
@@ -36,9 +50,9 @@ fn every_job_reply_is_complete() {
     go.open();
     assert_eq!(
         sh(&story, "hf-job wait T-0001 T-0002").expect_exit(1).masked(&story),
-        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:2 of 2 jobs ended, 1 failed\n\
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:exit 4: Tests failed (T-0002); 2 of 2 jobs ended, 1 failed\n\
          JOB:T-0001 DONE logs/L-0001.txt Unit tests\n\
-         JOB:T-0002 FAIL logs/L-0002.txt sh -c echo Tests failed; echo oops >&2; exit 4\n"
+         JOB:T-0002 FAIL logs/L-0002.txt sh -c echo Tests failed; echo oops >&2; exit 4\nLAST5:\noops\n"
     );
     assert_eq!(
         sh(&story, "hf-job check T-0002").expect_exit(1).masked(&story),

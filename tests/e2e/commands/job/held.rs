@@ -60,7 +60,7 @@ fn t6_nothing_is_fired_in_a_paused_project() {
         assert_eq!((story.events().len(), job_dirs(&story)), before, "{line}");
     }
     // Another project goes on.
-    assert_eq!(ok(&story, "hf-job fire --project b -- true").get("STATUS"), "FIRED");
+    assert_eq!(ok(&story, "hf-job fire --project b --create -- true").get("STATUS"), "FIRED");
     story.poll("T-0002");
     ok(&story, "hf-resume");
     story.gone();

@@ -33,7 +33,7 @@ fn a_hook_gets_the_report_and_the_job_variables() {
     story.gone();
     assert_eq!(
         told(&story),
-        "TASK_ID:T-0002\nSTATUS:FAIL\nSUM:exit code 75\nLOGREF:logs/L-0002-2.txt\n\
+        "TASK_ID:T-0002\nSTATUS:FAIL\nSUM:exit 75; gave up after 1 retry\nLOGREF:logs/L-0002-2.txt\n\
          T-0002|FAIL|75|<vault>/Autonomous/logs/L-0002-2.txt\n"
     );
     assert_eq!(count(&story, "HookFailed"), 0);

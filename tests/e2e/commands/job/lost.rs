@@ -2,10 +2,10 @@
 
 use std::fs::{self};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde_json::json;
 
-use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
+use crate::support::job_fixture::{TestJobVault, ends, kill, lives, waiting};
 use crate::support::steps::{count, id, ok, sh, state};
 use crate::support::test_vault::Reply;
 
@@ -37,6 +37,29 @@ fn an_unrecorded_end_is_recorded_by_the_next_reader() {
             story.over();
         }
     }
+}
+
+#[test]
+fn an_orphan_without_its_main_process_is_told_as_what_it_is() {
+    let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
+    let mut at = story.gate("at");
+    story.fire("setsid sh -c 'echo $$ >at; exec sleep 1000' & exec sleep 1000");
+    let rest = at.line().parse().expect("a pid");
+    let [supervisor, main] = story.pids("T-0001");
+    let process = pidfd_open(Pid::from_raw(main).unwrap(), PidfdFlags::empty()).expect("it lives");
+    kill(supervisor, Signal::KILL);
+    ends(main, &process);
+    let sum = "Its supervisor and its main process are gone; processes that it started are still running";
+    assert_eq!(
+        story.run("poll", &["T-0001", "1", "1"]).stdout,
+        format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ASK operator\nSUM:{sum}\n")
+    );
+    let reply = ok(&story, "hf-job check T-0001");
+    assert_eq!((reply.get("STATUS"), reply.get("NEXT"), reply.get("SUM")), ("ORPHANED", "ASK operator", sum));
+    assert!(lives(rest));
+    assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "CANCELLED");
+    assert!(!lives(rest));
+    story.over();
 }
 
 #[test]

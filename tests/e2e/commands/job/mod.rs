@@ -3,6 +3,7 @@
 mod approval;
 mod detached;
 mod end;
+mod failure;
 mod fire;
 mod held;
 mod hooks;
@@ -10,4 +11,6 @@ mod lost;
 mod order;
 mod output;
 mod retry;
+mod tree;
 mod vault_gone;
+mod waiting;

@@ -30,13 +30,15 @@ fn a_job_log_can_be_read_whole_in_part_and_as_it_grows() {
 fn an_oversized_job_log_keeps_both_ends_and_says_what_is_missing() {
     let story = TestJobVault::new("jobs:\n  log_max_bytes: 4096\n");
     story.fire("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last");
-    assert_eq!(story.poll("T-0001").get("SUM"), "last");
+    let said = story.poll("T-0001").get("SUM").to_owned();
     let log = String::from_utf8(story.log("logs/L-0001.txt")).unwrap();
     assert_eq!(log.len(), 4096);
     assert!(log.starts_with("first\nxxx") && log.ends_with("xxx\nlast\n"), "{log}");
     let cut = log.split_once("\n[hiveforge: ").unwrap().1.split_once(" bytes were cut here]\n").unwrap().0;
     let line = "\n[hiveforge: 00000000000000000000 bytes were cut here]\n".len();
-    assert_eq!(cut.parse::<usize>().unwrap(), 6 + 1_000_000 + 1 + 5 - (4096 - line));
+    let missing = 6 + 1_000_000 + 1 + 5 - (4096 - line);
+    assert_eq!(cut.parse::<usize>().unwrap(), missing);
+    assert_eq!(said, format!("last; the log was cut: {missing} bytes missing"));
     story.over();
 }
 

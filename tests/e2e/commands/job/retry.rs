@@ -55,6 +55,28 @@ fn t21_a_job_ended_by_a_signal_is_retried() {
     story.over();
 }
 
+#[test]
+fn a_job_for_an_existing_task_is_retried_as_its_fire_or_its_proposer_says() {
+    let story = TestJobVault::new("");
+    for (n, (proposed, fired, expected)) in [
+        (&[][..], &[][..], 1),
+        (&["--retries", "1"], &[], 2),
+        (&[], &["--retries", "2"], 3),
+        (&["--retries", "3"], &["--retries", "0"], 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let task = format!("T-000{}", n + 1);
+        story.run("task", &[&["propose", "X"], proposed].concat()).expect_exit(0);
+        story.fire_with(&[&["--task", &task], fired].concat(), &format!("echo run >>{task}; exit 75"));
+        assert_eq!(story.poll(&task).get("STATUS"), "FAIL", "{task}");
+        let ran = fs::read_to_string(story.dir().join(&task)).unwrap();
+        assert_eq!(ran.lines().count(), expected, "{proposed:?} {fired:?}");
+    }
+    story.over();
+}
+
 /// T21: a job whose supervisor was killed with it is retried by the next command that notices.
 #[test]
 fn t21_a_lost_job_is_retried_by_whoever_notices() {

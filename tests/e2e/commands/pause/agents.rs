@@ -39,13 +39,14 @@ fn an_agent_at_work_is_asked_to_leave() {
         assert_eq!(
             reply.masked(&hive),
             "EXIT:3\nSTATUS:EXIT_REQUESTED\nNEXT:ACTION hf-session logout\nSUM:project main has been paused since \
-             2026-01-31T12:00:00Z: The direction\\nis wrong; finish up and leave\nREASON:project_paused\n"
+             2026-01-31T12:00:00Z: The direction\\nis wrong; finish up and leave by \
+             2026-01-31T12:05:00Z\nREASON:project_paused\n"
         );
     }
     assert_eq!(
         within(&hive, &shell, "hf-session next").expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a: log out; project main is paused\nREASON:project_paused\n\
-         ACTION:exit\nPROJECT:main\nTASK_ID:T-0001\n"
+         ACTION:exit\nPROJECT:main\nTASK_ID:T-0001\nEXPIRES_AT:2026-01-31T12:05:00Z\n"
     );
     keeps_the_rules(&hive);
 }
@@ -122,7 +123,7 @@ fn one_lease_after_the_resume_abandoned_work_is_free_again() {
 #[test]
 fn projects_are_paused_independently() {
     let mut hive = configured("");
-    ok(&hive, "hf-require propose Login --project b");
+    ok(&hive, "hf-require propose Login --project b --create");
     ok(&hive, "hf-require analyze REQ-0001 Easy.");
     ok(&hive, "hf-decide approve DEC-0001");
     // A task belongs to the project of its requirement.
@@ -146,7 +147,10 @@ fn projects_are_paused_independently() {
     assert_eq!(status.get("SYSTEM_STATE"), "running");
     assert_eq!(
         status.all("PROJECT"),
-        ["main Active sessions=1 running=1 open=1", "b Paused sessions=1 running=1 open=1"]
+        [
+            "main Active sessions=1 running=1 open=1",
+            "b Paused sessions=1 running=1 open=1 since=2026-01-31T12:00:00Z by=user:jo why=look"
+        ]
     );
     let paused = "2026-01-31T12:00:00Z age=0 paused project b paused by user:jo: look do=hf-resume --project b";
     assert!(status.all("PROBLEM").contains(&paused), "{status:#?}");
@@ -160,7 +164,7 @@ fn projects_are_paused_independently() {
     assert_eq!(system(&hive), "paused");
     ok(&hive, "hf-resume --project b");
     assert_eq!(system(&hive), "running");
-    ok(&hive, "hf-pause --archive --project b");
+    ok(&hive, "hf-pause --archive b --yes");
     assert_eq!(system(&hive), "paused", "what is archived does not count");
     assert_eq!(count(&hive, "EscalationRequired"), 0, "what ends with its project needs nobody");
     keeps_the_rules(&hive);
@@ -170,7 +174,7 @@ fn projects_are_paused_independently() {
 fn agents_of_other_projects_keep_working() {
     let hive = TestVault::new();
     for project in ["main", "b"] {
-        ok(&hive, &format!("hf-task propose Form --project {project}"));
+        ok(&hive, &format!("hf-task propose Form --project {project} --create"));
     }
     ok(&hive, "hf-pause look");
     let (ours, theirs) = ([("HF_AGENT", "a")], [("HF_AGENT", "a"), ("HF_PROJECT", "b")]);
@@ -193,7 +197,7 @@ fn agents_of_other_projects_keep_working() {
 fn work_in_a_paused_project_does_not_count_against_others() {
     let hive = governed("max_concurrent_tasks: 1");
     running(&hive, "agent:a");
-    ok(&hive, "hf-task propose Theirs --project b");
+    ok(&hive, "hf-task propose Theirs --project b --create");
     assert_eq!(sh(&hive, "hf-task claim T-0002 --actor agent:b").expect_exit(3).get("REASON"), "too_many_tasks");
     ok(&hive, "hf-pause look");
     ok(&hive, "hf-task claim T-0002 --actor agent:b");

@@ -154,21 +154,21 @@ fn an_operator_may_add_edit_and_assign_but_start_nothing() {
 #[test]
 fn an_archived_project_can_only_be_read() {
     let hive = TestVault::new();
-    ok(&hive, "hf-require propose Login --project b");
-    ok(&hive, "hf-task propose Form --project b");
-    ok(&hive, "hf-task propose Held --project b");
+    ok(&hive, "hf-require propose Login --project b --create");
+    ok(&hive, "hf-task propose Form --project b --create");
+    ok(&hive, "hf-task propose Held --project b --create");
     ok(&hive, "hf-task claim T-0002 --actor agent:a");
     let session = logged_in(&hive, "a", "b");
-    ok(&hive, "hf-pause --archive --project b");
+    ok(&hive, "hf-pause --archive b --yes");
     assert_eq!((count(&hive, "SessionEnded"), count(&hive, "PauseDrained")), (1, 0));
     for line in [
-        "hf-task propose More --project b",
+        "hf-task propose More --project b --create",
         "hf-task claim T-0001",
         "hf-task abort T-0001",
         "hf-task assign T-0001 a",
         "hf-require analyze REQ-0001 x",
-        "hf-require propose More --project b",
-        "hf-job fire --project b -- true",
+        "hf-require propose More --project b --create",
+        "hf-job fire --project b --create -- true",
         "hf-pause x --project b",
         "hf-resume --project b",
     ] {
@@ -178,7 +178,10 @@ fn an_archived_project_can_only_be_read() {
     }
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
     asks_to_leave(&hive, &shell, "hf-checkpoint x", "session_void");
-    assert_eq!(sh(&hive, "hf-session login --agent a --project b").expect_exit(3).get("REASON"), "project_archived");
+    assert_eq!(
+        sh(&hive, "hf-session login --agent a --project b --create").expect_exit(3).get("REASON"),
+        "project_archived"
+    );
     ok(&hive, "hf-task show T-0001");
     assert_eq!(ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0], "project b was archived at 2026-01-31T12:00:00Z");
     // An agent that held something there is free for other work, and its signs of life count.
@@ -225,13 +228,13 @@ fn a_task_in_a_paused_project_explains_itself() {
 #[test]
 fn work_for_a_requirement_belongs_to_its_project() {
     let hive = TestVault::new();
-    ok(&hive, "hf-require propose Logo --project brand");
+    ok(&hive, "hf-require propose Logo --project brand --create");
     ok(&hive, "hf-require propose Login");
-    let line = "hf-task propose Draw --requirement REQ-0001 --project web";
+    let line = "hf-task propose Draw --requirement REQ-0001 --project web --create";
     refuses(&hive, line, 2, "REQ-0001 belongs to project brand, not to web");
-    let line = "hf-job fire --requirement REQ-0002 --project brand -- true";
+    let line = "hf-job fire --requirement REQ-0002 --project brand --create -- true";
     refuses(&hive, line, 2, "REQ-0002 belongs to project main, not to brand");
-    ok(&hive, "hf-task propose Draw --requirement REQ-0001 --project brand");
+    ok(&hive, "hf-task propose Draw --requirement REQ-0001 --project brand --create");
     ok(&hive, "hf-task propose Paint --requirement REQ-0001");
     ok(&hive, "hf-pause Wait --project brand");
     assert_eq!(count(&hive, "TaskProposed"), 2);

@@ -55,7 +55,7 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     let [ready, held] = ["T-0002", "T-0003"].map(|task| id(&hive, "task", task));
     let (ready, run) = (format!("task:{ready}"), json!({"task_id": held}));
     let paused = "project main has been paused since 2026-01-31T12:00:00Z: look";
-    let leave = format!("{paused}; finish up and leave");
+    let leave = format!("{paused}; finish up and leave by 2026-01-31T12:05:00Z");
     let check = |forged: (&str, Kind, &str, Value), finding: &str| {
         let copy = hive.copy();
         let kind = forged.1;
@@ -96,7 +96,7 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
 fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
-    ok(&hive, "hf-pause --archive");
+    ok(&hive, "hf-pause --archive main --yes");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
     let archived = "project main is archived and read-only, which is final";
     for (actor, kind, subject, payload) in [

@@ -16,7 +16,7 @@ fn a_running_job_finishes_and_no_new_one_starts() {
     story.fire_with(&["--after", "T-0001"], "echo two");
     let paused = ok(&story, "hf-pause look");
     assert_eq!((paused.get("DRAINED"), paused.get("LEFT")), ("no", "T-0001"));
-    assert_eq!(story.fires(&["--project", "b"], "echo three").get("STATUS"), "FIRED");
+    assert_eq!(story.fires(&["--project", "b", "--create"], "echo three").get("STATUS"), "FIRED");
     assert_eq!(story.poll("T-0003").get("STATUS"), "DONE");
     go.open();
     assert_eq!(story.poll("T-0001").get("SUM"), "one");
@@ -110,7 +110,7 @@ fn a_job_queued_before_the_pause_stays_queued() {
     assert_eq!(ok(&story, "hf-pause --wait --max 30s").get("DRAINED"), "yes");
     assert_eq!(state(&story, "T-0002"), "Ready");
     // A job of another project does not wait for it.
-    story.fire_with(&["--project", "b"], "echo three");
+    story.fire_with(&["--project", "b", "--create"], "echo three");
     assert_eq!(story.poll("T-0003").get("SUM"), "three");
     ok(&story, "hf-resume");
     assert_eq!(story.poll("T-0002").get("SUM"), "two");
@@ -175,7 +175,7 @@ fn an_archived_projects_job_finishes_and_its_queued_jobs_are_aborted() {
     story.fire_with(&["--after", "T-0002"], "touch ran");
     ok(&story, "hf-task propose Held");
     ok(&story, "hf-task claim T-0005 --actor agent:a");
-    let archived = ok(&story, "hf-pause --archive");
+    let archived = ok(&story, "hf-pause --archive main --yes");
     assert_eq!(archived.all("LEFT"), ["T-0001", "T-0002"]);
     go.open();
     go.open();
@@ -199,10 +199,10 @@ fn a_job_retried_after_the_resume_waits_for_a_free_slot() {
     ok(&story, "hf-pause look");
     go.open();
     ok(&story, "hf-pause --wait --max 30s");
-    story.fire_with(&["--project", "b"], "echo y >at; read x <other; touch over");
+    story.fire_with(&["--project", "b", "--create"], "echo y >at; read x <other; touch over");
     assert_eq!(at_work.line(), "y", "what waits in a paused project keeps nobody waiting");
     ok(&story, "hf-resume");
-    story.fire_with(&["--project", "b"], "true");
+    story.fire_with(&["--project", "b", "--create"], "true");
     assert_eq!((state(&story, "T-0001").as_str(), state(&story, "T-0003").as_str()), ("Assigned", "Ready"));
     other.open();
     at_work.line();
@@ -239,7 +239,7 @@ fn jobs_waiting_for_a_resume_end_if_the_project_is_archived_instead() {
     ok(&story, "hf-pause look");
     go.open();
     ok(&story, "hf-pause --wait --max 30s");
-    ok(&story, "hf-pause --archive");
+    ok(&story, "hf-pause --archive main --yes");
     story.gone();
     assert_eq!(["T-0001", "T-0002"].map(|t| state(&story, t)), ["Aborted", "Aborted"]);
     assert!(!story.dir().join("ran").exists());

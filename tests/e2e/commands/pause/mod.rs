@@ -4,6 +4,7 @@ mod agents;
 mod allowed;
 mod forged;
 mod jobs;
+mod managed;
 mod model;
 mod races;
 mod replies;

@@ -77,7 +77,7 @@ fn step(hive: &mut TestVault, model: &mut Model, random: &mut Random) -> (String
             (line.clone(), expected.to_owned(), sh(hive, &line).get("STATUS").to_owned())
         }
         4 => {
-            let line = format!("hf-session login --agent {agent} --project {project}");
+            let line = format!("hf-session login --agent {agent} --project {project} --create");
             let expected = if model.paused[p] { leave } else { "RECORDED" };
             if !model.paused[p] {
                 model.until[a][p] = Some(model.now + 3600);
@@ -146,7 +146,7 @@ fn random_histories_of_two_projects_match_a_plain_model() {
         let mut tasks = Vec::new();
         for n in 0..8 {
             let project = n % 2;
-            ok(&hive, &format!("hf-task propose t{n} --project {}", PROJECTS[project]));
+            ok(&hive, &format!("hf-task propose t{n} --project {} --create", PROJECTS[project]));
             tasks.push((project, Is::Ready));
         }
         let mut model =

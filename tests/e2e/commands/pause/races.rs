@@ -70,7 +70,7 @@ fn concurrent_pauses_and_resumes_are_recorded_once_each() {
     for (name, words, kind) in [
         ("pause", &["look"][..], "ProjectPaused"),
         ("resume", &[], "ProjectResumed"),
-        ("pause", &["--archive"], "ProjectArchived"),
+        ("pause", &["--archive", "main", "--yes"], "ProjectArchived"),
     ] {
         thread::scope(|scope| {
             let all: Vec<_> = (0..8)

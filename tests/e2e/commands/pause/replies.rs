@@ -25,8 +25,8 @@ fn every_pause_reply_is_complete() {
          STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     assert_eq!(
-        ok(&hive, "hf-pause --wait --max 1s").masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n\
+        sh(&hive, "hf-pause --wait --max 1s").expect_exit(1).masked(&hive),
+        "EXIT:1\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n\
          STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     assert!(hive.contents() == before);
@@ -57,11 +57,11 @@ fn every_pause_reply_is_complete() {
     assert_eq!(["STATUS", "STATE", "DRAINED"].map(|key| waited.get(key)), ["OK", "Active", "yes"]);
     assert!(hive.contents() == before);
     assert_eq!(
-        hive.run("pause", &["--archive", "It is done"]).expect_exit(0).masked(&hive),
+        hive.run("pause", &["--archive", "main", "It is done", "--yes"]).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:ARCHIVED\nNEXT:NONE\nSUM:project main is Archived\nSTATE:Archived\nDRAINED:yes\n\
          EVENT_ID:<ulid>\nSTANDING:archived 2026-01-31T12:00:00Z project=main by=user:jo It is done\n"
     );
-    assert_eq!(ok(&hive, "hf-pause --archive").get("STATUS"), "DUPLICATE");
+    assert_eq!(ok(&hive, "hf-pause --archive main --yes").get("STATUS"), "DUPLICATE");
     let refused = hive.refuses("resume", &[], 3);
     assert_eq!(
         refused.masked(&hive),
@@ -79,13 +79,13 @@ fn bad_requests_are_refused() {
         ("pause", &[][..], 2),
         ("pause", &[" "], 2),
         ("pause", &["x", "--project", "../x"], 2),
-        ("pause", &["x", "--archive", "--wait"], 2),
+        ("pause", &["x", "--archive", "main", "--wait"], 2),
         ("pause", &["x", "--max", "5s"], 2),
         ("pause", &["x", "--wait", "--max", "0"], 2),
         ("resume", &["--system", "--project", "main"], 2),
         // A name that nothing belongs to is a slip.
         ("pause", &["x", "--project", "mian"], 6),
-        ("pause", &["--archive", "--project", "mian"], 6),
+        ("pause", &["--archive", "mian", "--yes"], 6),
         ("pause", &["--wait", "--project", "mian"], 6),
         ("resume", &["--project", "mian"], 6),
     ] {
@@ -115,7 +115,7 @@ fn only_an_operator_can_pause() {
     let lines = [
         "hf-pause x",
         "hf-pause --wait",
-        "hf-pause --archive",
+        "hf-pause --archive main --yes",
         "hf-resume",
         "hf-append ProjectPaused --subject project:main --payload {\"reason\":\"x\",\"grace_seconds\":1}",
         "hf-append ProjectResumed --subject project:main",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{found_after, keeps_the_rules, ok, refuses};
-use crate::support::test_vault::TestVault;
+use crate::support::test_vault::{TestVault, mask};
 
 use super::{begun, m1, state};
 
@@ -23,6 +23,8 @@ fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
     refuses(&hive, "hf-state start Logout --requirement REQ-0001", 6, "REQ-0001");
 }
 
+const OPEN_K: &str = "invalid OPEN_K; must be numbered points such as K1,K2, or NONE";
+
 #[test]
 fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
     let hive = begun();
@@ -39,8 +41,13 @@ fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
         ("CONSTRAINTS=a", "CONSTRAINTS cannot be set; use --constraint for each"),
         ("LOGREF=../../etc/passwd", "invalid LOGREF; must be like L-0001, or NONE"),
         ("LOGREF=L-", "invalid LOGREF; must be like L-0001, or NONE"),
-        ("OPEN_K=K1, K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
-        ("OPEN_K=K1,,K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
+        ("OPEN_K=K1, K2", OPEN_K),
+        ("OPEN_K=K1,,K2", OPEN_K),
+        ("OPEN_K=ask-the-boss", OPEN_K),
+        ("OPEN_K=K1,k2", OPEN_K),
+        ("OPEN_K=K", OPEN_K),
+        ("OPEN_K=K0", OPEN_K),
+        ("OPEN_K=K12345", OPEN_K),
         ("LAST_ACTION=a\nSTATUS: PASS", "LAST_ACTION must be one line without control characters"),
         ("LAST_ACTION=a\u{7f}b", "LAST_ACTION must be one line without control characters"),
         ("LAST_ACTION=a\tb", "LAST_ACTION must be one line without control characters"),
@@ -162,11 +169,17 @@ fn a_lost_session_is_told_what_to_run_if_it_is_safe() {
     assert_eq!(
         reply.masked(&story),
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-poll T-0001\nSUM:M-0001: Running\nM1_STATUS:RUNNING\nGOAL:Login\n\
-         TASK_ID:T-0001\nLOGREF:L-0001\nOPEN_K:NONE\nROUND:0/4\nLAST_ACTION:NONE\nNEXT_ACTION:hf-state go\n"
+         TASK_ID:T-0001\nLOGREF:L-0001\nOPEN_K:NONE\nROUND:1/4\nLAST_ACTION:NONE\nNEXT_ACTION:hf-state go\n"
     );
     go.open();
     assert_eq!(story.run_next(&reply).get("SUM"), "fine");
-    assert_eq!(state(&story, &["show"]).get("NEXT"), "ACTION hf-state go", "and then what was written down");
+    let show = state(&story, &["show"]);
+    assert_eq!(
+        (show.get("NEXT"), mask(show.get("LAST_ACTION"))),
+        ("ACTION hf-state done", "round 1: T-0001 succeeded".to_owned())
+    );
+    state(&story, &["set", "NEXT_ACTION=hf-state go"]);
+    assert_eq!(state(&story, &["show"]).get("NEXT"), "ACTION hf-state go", "what was written down after that counts");
     state(&story, &["done"]);
     assert_eq!(state(&story, &["show"]).get("NEXT"), "NONE");
     story.over();

@@ -2,7 +2,11 @@
 
 mod file;
 mod go;
+mod jobs;
+mod lost_session;
 mod mission;
+mod plan;
+mod rounds;
 
 use std::fs;
 

@@ -44,7 +44,7 @@ fn a1_an_id_that_reads_like_a_reference_is_refused() {
         assert!(hive.contents() == before, "{subject}");
     }
     // Neither an agent nor a project can take such a name by acting.
-    for line in ["hf-task propose x --actor agent:DEC-0001", "hf-require propose x --project T-0001"] {
+    for line in ["hf-task propose x --actor agent:DEC-0001", "hf-require propose x --project T-0001 --create"] {
         assert_eq!(refuses(&hive, line, 3, "reads like a short reference").get("REASON"), "misleading_id");
     }
     // What only resembles one is an id.

@@ -59,7 +59,7 @@ fn a8_every_act_of_an_operator_is_signed_and_hf_verify_says_by_whom() {
     ok(&hive, &format!("hf-key remove second.pub --yes --operator-key {}", second.display()));
     ok(&hive, "hf-require propose Other");
     ok(&hive, "hf-require reject REQ-0002 --reason no --yes");
-    ok(&hive, "hf-pause --archive done --yes");
+    ok(&hive, "hf-pause --archive main done --yes");
     let reply = verify(&hive, None).expect_exit(1);
     // The second key is not listed, and it has signed its own removal.
     assert_eq!(verdicts(&reply), ["FAILED", "OK", "BAD"]);

@@ -124,7 +124,7 @@ impl Hand<'_> {
 
     /// The same in a project.
     fn within(&self, project: &str) -> Context {
-        Context { project: Some(EntityId::parse(project).unwrap()), ..self.person.clone() }
+        Context { creates_project: true, project: Some(EntityId::parse(project).unwrap()), ..self.person.clone() }
     }
 
     /// A task that can be claimed.

@@ -21,7 +21,7 @@ use hiveforge::op::pause::{
     self, ArchiveRequest, PauseRequest, RestRequest, ResumeProjectRequest, WaitUntilDrainedRequest,
 };
 use hiveforge::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
-use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
+use hiveforge::op::session::{self, LoginRequest, LogoutRequest, RenewRequest, ReportRequest};
 use hiveforge::op::sign::{self, SignFileRequest, SignRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
@@ -55,10 +55,10 @@ pub(super) fn sessions(hand: &Hand, round: usize) {
     let mine = session::my_task(&seat).unwrap();
     assert_eq!((mine.task.unwrap().subject.to_string(), mine.claimed), (task.clone(), true));
     hand.told(&session::renew(&seat, RenewRequest { ttl_seconds: Some(600) }).unwrap().recorded);
-    let (reference, end) = (None, TaskEnd::Succeeded { summary: Some("done".to_owned()) });
+    let (reference, end) = (None, TaskEnd::Succeeded { summary: Some("done".to_owned()), skip: None });
     let report = ReportRequest { reference, end, key: hand.key("report", round) };
     assert_eq!(hand.told(&session::report(&seat, report).unwrap().recorded), task);
-    hand.told(&session::logout(&seat).unwrap().recorded.unwrap());
+    hand.told(&session::logout(&seat, LogoutRequest::default()).unwrap().recorded.unwrap());
 }
 
 pub(super) fn pauses(hand: &Hand, round: usize) {
@@ -108,7 +108,7 @@ pub(super) fn projects(hand: &Hand, round: usize) {
     let found = project::check(ctx).unwrap();
     assert!(found.differences.is_empty(), "{:?}", found.differences);
     op::status(ctx).unwrap();
-    assert_eq!(op::standing(ctx).unwrap(), None);
+    assert!(op::callers_situation(ctx).unwrap().standing.is_none());
     assert!(!op::metrics(ctx).unwrap().metrics.is_empty());
 }
 
@@ -194,7 +194,7 @@ pub(super) fn jobs(hand: &Hand, round: usize) {
     let slow = job::fire(ctx, command("sleep 600")).unwrap();
     hand.told(&slow.recorded);
     let slow = slow.task.subject.to_string();
-    let request = PollRequest { id: reference.clone(), interval: LONG, max: LONG, limits: Vec::new() };
+    let request = PollRequest { id: reference.clone(), interval: LONG, max: Some(LONG), limits: Vec::new() };
     assert!(matches!(job::poll(ctx, request).unwrap(), PollOutcome::Done { .. }));
     let references = vec![reference.clone(), slow.clone()];
     assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: Some(LONG) }).unwrap().fulfilled);

@@ -9,21 +9,28 @@ use hiveforge::op::artifact::{
     self, DeclareRequest, GetRequest, InvalidateRequest, PutRequest, RepairRequest, ValidateRequest,
 };
 use hiveforge::op::branch::{
-    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Interruptible, LeavingNote, NoteRequest,
-    ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Interruptible, KnowRequest,
+    KnownRequest, LeavingNote, NoteRequest, ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest,
+    TellRequest,
 };
 use hiveforge::op::constraint::{self, ApplyRequest, RemoveRequest};
 use hiveforge::op::decide::{self, AcknowledgeRequest, DecisionRequest, RejectDecisionRequest};
 use hiveforge::op::document::{self, AddRequest, ResolveRequest};
-use hiveforge::op::mission::{self, EndMissionRequest, RoundRequest, SetRequest, StartMissionRequest};
+use hiveforge::op::mission::{
+    self, EndMissionRequest, FirePlannedRequest, MoreRoundsRequest, PlanRequest, ReportedFailureRequest, RoundRequest,
+    SetRequest, StartMissionRequest,
+};
 use hiveforge::op::require::{
     self, AnalyzeRequest, ProposeRequirementRequest, RejectRequirementRequest, SupersedeRequest,
     VerifyRequirementRequest,
 };
-use hiveforge::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
+use hiveforge::op::review::{
+    self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewOutcome, RunReviewRequest,
+};
 use hiveforge::op::task::{
-    self, AbortRequest, ArchiveTaskRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest,
-    HeartbeatRequest, ModelCall, ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
+    self, AbortRequest, ArchiveTaskRequest, AssignRequest, EditTaskRequest, EndTaskRequest, ExplainRequest,
+    FailRequest, HeartbeatRequest, MarkStepRequest, ModelCall, NoteTaskRequest, ProposeTaskRequest, ReadyRequest,
+    StartTaskRequest, SucceedRequest, TaskEnd,
 };
 use hiveforge::op::{self, AppendRequest, Mode, NewEvent};
 use hiveforge::policy::approval::Question;
@@ -53,16 +60,24 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     // Given to somebody, and failed.
     let reference = hand.task("given");
     let agent = hand.agent.caller.actor.agent().unwrap().to_string();
-    let assign = AssignRequest { reference: reference.clone(), agent, key: None };
+    let assign = AssignRequest { reference: reference.clone(), agent, ..Default::default() };
     hand.told(&task::assign(&hand.person, assign).unwrap());
+    let (title, reason) = (Some(hand.text("better", round)), "direction".to_owned());
+    let steps = Some(vec!["one".to_owned(), "two".to_owned()]);
+    let edit = EditTaskRequest { reference: reference.clone(), title, steps, reason, ..Default::default() };
+    hand.told(&task::edit(&hand.person, edit).unwrap());
+    let note = NoteTaskRequest { reference: reference.clone(), text: "begun".to_owned(), key: None };
+    hand.told(&task::note(&hand.agent, note).unwrap());
     let start = StartTaskRequest { reference: reference.clone(), timeout_seconds: Some(60), key: None };
     hand.told(&task::start(&hand.agent, start).unwrap().recorded);
+    let mark = MarkStepRequest { reference: reference.clone(), step: 1, mark: "done".to_owned(), ..Default::default() };
+    hand.told(&task::mark_step(&hand.agent, mark).unwrap().recorded);
     let (class, reason) = ("permanent".to_owned(), "no power".to_owned());
     hand.told(&task::fail(&hand.agent, FailRequest { reference, class, reason, ..Default::default() }).unwrap());
     // Ended without having been begun.
     let reference = hand.task("ended");
     hand.claimed(&reference);
-    let end = TaskEnd::Succeeded { summary: None };
+    let end = TaskEnd::Succeeded { summary: None, skip: None };
     hand.told(
         &task::end(
             &hand.agent,
@@ -97,7 +112,7 @@ pub(super) fn requirements(hand: &Hand, round: usize) {
         ProposeTaskRequest { title: Some("work".into()), requirement: Some(reference.clone()), ..Default::default() };
     let work = hand.told(&task::propose(&hand.person, work).unwrap());
     hand.claimed(&work);
-    let end = TaskEnd::Succeeded { summary: None };
+    let end = TaskEnd::Succeeded { summary: None, skip: None };
     hand.told(
         &task::end(
             &hand.agent,
@@ -164,9 +179,23 @@ pub(super) fn missions(hand: &Hand, round: usize) {
     let pairs = vec![format!("LAST_ACTION={}", hand.text("step", round))];
     let set = contended(mission::set(ctx, SetRequest { pairs, ..Default::default() }));
     let next = contended(mission::round(ctx, RoundRequest { key: hand.key("round", round) }));
+    let more = contended(mission::more_rounds(ctx, MoreRoundsRequest { rounds: 1, ..Default::default() }));
+    // The same plan for all of them, whose only task somebody fires.
+    let plan = r#"{"tasks":[{"id":"a","title":"Planned","command":["true"]}]}"#.to_owned();
+    let planned = contended(mission::plan(ctx, PlanRequest { plan, key: None }));
+    if let Some(planned) = &planned {
+        let reference = planned.view.m1.task.clone();
+        let fired = contended(mission::fire_planned(ctx, FirePlannedRequest { reference }));
+        let mission = planned.view.mission.subject.clone();
+        if let Some(fired) = fired {
+            hand.told(&fired.recorded);
+            let request = ReportedFailureRequest { mission, job: fired.task.subject };
+            contended(mission::note_failure_was_reported(ctx, request));
+        }
+    }
     contended(mission::show(ctx));
     let ended = contended(mission::end(ctx, EndMissionRequest { passed: true, ..Default::default() }));
-    for done in [begun, set, next, ended].into_iter().flatten() {
+    for done in [begun, set, next, more, planned, ended].into_iter().flatten() {
         hand.told(&done.recorded);
     }
 }
@@ -180,14 +209,18 @@ pub(super) fn reviews(hand: &Hand, round: usize) {
     contended(review::prompt(ctx, PromptRequest { spec: spec.clone(), reviewer: None }));
     for reviewer in ["gpt", "gem"] {
         let (reviewer, reply) = (reviewer.to_owned(), "FAIL: no timeout -> FIX: add one".to_owned());
-        if let Some(done) = contended(review::record(ctx, RecordReviewRequest { reviewer, reply, key: None })) {
+        let request = RecordReviewRequest { reviewer, reply, ..Default::default() };
+        if let Some(done) = contended(review::record(ctx, request)) {
             hand.told(&done.recorded);
         }
     }
     contended(review::fails(ctx, FailsRequest::default()));
     review::status(ctx).unwrap();
     let mut asked = Vec::new();
-    if let Some(done) = contended(review::run(ctx, RunReviewRequest { spec }, &mut |who| asked.push(who.to_owned()))) {
+    if let Some(done) =
+        contended(review::run(ctx, RunReviewRequest { spec, document: None }, &mut |who| asked.push(who.to_owned())))
+    {
+        let RunReviewOutcome::Reviewed(done) = done else { panic!("every spec is new") };
         assert!(!asked.is_empty() && done.ran);
         hand.told(&done.recorded);
     }
@@ -200,9 +233,13 @@ pub(super) fn branches(hand: &Hand, round: usize) {
     let request = CreateRequest { label, branch_type: "free".to_owned(), key, ..Default::default() };
     let Interruptible::Done(made) = branch::create(ctx, request).unwrap() else { panic!("nobody called {name}") };
     let reference = hand.told(&made);
-    let note = NoteRequest { text: "x".repeat(5000), key: hand.key("note", round) };
-    hand.told(&branch::note(ctx, note).unwrap().recorded);
-    hand.told(&branch::suspend(ctx, SuspendRequest { leaving: left(hand.text("half way", round)) }).unwrap());
+    let note = NoteRequest { text: "x".repeat(5000), key: hand.key("note", round), ..Default::default() };
+    let Interruptible::Done(noted) = branch::note(ctx, note).unwrap() else { panic!("nobody called {name}") };
+    hand.told(&noted.recorded);
+    hand.told(
+        &branch::suspend(ctx, SuspendRequest { leaving: left(hand.text("half way", round)), ..Default::default() })
+            .unwrap(),
+    );
     let listed = branch::branches(ctx, BranchesRequest::default()).unwrap();
     assert!(listed.page.entities().any(|found| found.subject.to_string() == reference));
     assert!(branch::working(ctx).unwrap().count > 0);
@@ -212,9 +249,12 @@ pub(super) fn branches(hand: &Hand, round: usize) {
     hand.told(&resumed.recorded);
     let leaving = left("round it".to_owned());
     hand.told(&branch::complete(ctx, CompleteBranchRequest { reference: None, leaving }).unwrap());
-    let recalled = RecallRequest { reference: Some(reference), thread: Some(1), grep: None };
+    let recalled = RecallRequest { reference: Some(reference), thread: Some(1), ..Default::default() };
     assert_eq!(branch::recall(ctx, recalled).unwrap().messages, 1);
-    let tell = TellRequest { to: name, text: hand.text("where are you", round), key: None };
+    let (title, text) = (hand.text("walks", round), "They are long".to_owned());
+    hand.told(&branch::know(ctx, KnowRequest { title: title.clone(), text, key: hand.key("know", round) }).unwrap());
+    assert_eq!(branch::known(ctx, KnownRequest { title, history: true }).unwrap().revisions.len(), 1);
+    let tell = TellRequest { to: vec![name], text: hand.text("where are you", round), key: None };
     hand.told(&branch::tell(&hand.person, tell).unwrap());
     assert_eq!(branch::decide(ctx).unwrap().unread.len(), 1);
     assert_eq!(branch::inbox(ctx, InboxRequest { only_unread: true, ..Default::default() }).unwrap().unread, 1);

@@ -1,5 +1,8 @@
 //! Settings about jobs and hooks.
 
+use std::fs;
+use std::path::Path;
+
 use hiveforge::policy::settings::Setting;
 use serde_json::json;
 
@@ -45,6 +48,34 @@ pub fn a_job_that_is_slow_to_end_is_killed(setting: Setting) {
         story.log("logs/L-0001.txt") == b"bye\n"
     };
     Trial::of(setting, 0).changes(steps, true, false);
+}
+
+/// Where none can be made, it gets none in either case.
+pub fn a_job_gets_no_control_group(setting: Setting) {
+    let groups = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mount = groups.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
+    let can_make = mount.is_some_and(|mount| {
+        let trial = Path::new(mount).join(own).join(format!("trial-{}", std::process::id()));
+        fs::create_dir(&trial).and_then(|()| fs::remove_dir(&trial)).is_ok()
+    });
+    let steps = |story: &mut TestJobVault| {
+        story.fire("grep ^0:: /proc/self/cgroup");
+        story.poll("T-0001").get("SUM").contains("/hf-run-")
+    };
+    if can_make {
+        Trial::of(setting, false).changes(steps, true, false);
+    }
+}
+
+pub fn a_poll_waits_as_long_as_it_may(setting: Setting) {
+    let steps = |story: &mut TestJobVault| {
+        let _gate = story.gate("go");
+        story.fire_with(&["--timeout", "8s"], "read x <go");
+        story.poll("T-0001").get("STATUS").to_owned()
+    };
+    Trial::of(setting, 1).changes(steps, "FAIL".to_owned(), "RUNNING".to_owned());
 }
 
 pub fn a_variable_is_passed_to_a_gated_job(setting: Setting) {

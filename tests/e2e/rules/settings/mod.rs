@@ -53,6 +53,8 @@ checks! {
     JobsMaxParallel => jobs::no_more_jobs_run_than_may,
     JobsLogMaxBytes => jobs::a_long_log_is_cut,
     JobsKillGrace => jobs::a_job_that_is_slow_to_end_is_killed,
+    JobsControlGroups => jobs::a_job_gets_no_control_group,
+    JobsPollMaxSeconds => jobs::a_poll_waits_as_long_as_it_may,
     JobsPassEnv => jobs::a_variable_is_passed_to_a_gated_job,
     JobsTransientExitCodes => jobs::an_exit_code_can_mean_another_try,
     JobsTransientSignals => jobs::a_signal_can_mean_another_try,

@@ -54,6 +54,7 @@ fn reviewer(story: &TestJobVault, command: &str) {
     let file = story.config();
     let mut settings: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).expect("JSON");
     settings["reviewers"]["gpt"] = json!({"command": command});
+    settings["reviewers"]["gem"] = json!({"command": "echo PASS: a"});
     story.settle(&settings.to_string());
     fs::write(story.dir().join("spec.md"), "# Login\n").unwrap();
 }

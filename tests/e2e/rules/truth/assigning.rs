@@ -73,7 +73,7 @@ fn t18_constraints_reach_whoever_does_the_work() {
     assert_eq!(claimed.all("CONSTRAINT"), ["CON-0001 No new dependencies"]);
     assert_eq!(ok(&hive, "hf-task start T-0002 --actor agent:a").get("CONSTRAINTS"), "1");
     // In a session, and in the context of the task's branch.
-    ok(&hive, "hf-task propose Page --project brand");
+    ok(&hive, "hf-task propose Page --project brand --create");
     let session = logged_in(&hive, "b", "brand");
     let seated: &[(&str, &str)] = &[("HF_AGENT", "b"), ("HF_SESSION", &session)];
     assert_eq!(within(&hive, seated, "hf-session task").all("CONSTRAINT"), ["CON-0001 No new dependencies"]);

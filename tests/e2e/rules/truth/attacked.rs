@@ -167,10 +167,10 @@ fn a_requirement_is_escalated_again_if_work_after_an_acknowledgement_does_not_he
 #[test]
 fn an_archived_project_leaves_no_question_and_nothing_to_claim() {
     let hive = watched();
-    ok(&hive, "hf-require propose Login --project brand");
+    ok(&hive, "hf-require propose Login --project brand --create");
     ok(&hive, "hf-require analyze REQ-0001 Easy.");
-    ok(&hive, "hf-task propose Form --project brand");
-    ok(&hive, "hf-pause --archive moved --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
+    ok(&hive, "hf-pause --archive brand moved --yes");
     assert_eq!(problems(&hive), [""; 0]);
     assert_eq!((state(&hive, "DEC-0001"), state(&hive, "T-0001")), ("Superseded".to_owned(), "Ready".to_owned()));
     assert_eq!(ok(&hive, "hf-task list --ready").get("COUNT"), "0");
@@ -181,7 +181,7 @@ fn an_archived_project_leaves_no_question_and_nothing_to_claim() {
 fn the_reason_of_an_archive_survives() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
-    ok(&hive, "hf-pause --archive moved");
+    ok(&hive, "hf-pause --archive main moved --yes");
     assert_eq!(because(&hive, "T-0001")[0], "T-0001 was aborted at 2026-01-31T12:00:00Z: archived: moved");
 }
 

@@ -108,7 +108,7 @@ fn who_lost_a_task_is_not_told_that_somebody_holds_it_whose_claim_has_expired_to
 #[test]
 fn next_is_no_claim_of_a_task_in_a_paused_project() {
     let mut hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
     ok(&hive, "hf-task claim T-0001 --actor agent:a");
     at(&mut hive, 901, "hf-watchdog").expect_exit(1);
     ok(&hive, "hf-pause questions --project brand");
@@ -119,7 +119,7 @@ fn next_is_no_claim_of_a_task_in_a_paused_project() {
 #[test]
 fn of_two_things_due_at_the_same_time_the_one_that_began_first_comes_first() {
     let mut hive = governed("approval_timeout_policy: reject");
-    ok(&hive, "hf-task propose First --project zoo --destructive");
+    ok(&hive, "hf-task propose First --project zoo --create --destructive");
     ok(&hive, "hf-task propose Second --after T-0001 --destructive");
     for line in ["hf-task list", "hf-watchdog"] {
         at(&mut hive, 86_401, line);
@@ -203,7 +203,7 @@ fn an_agent_is_asked_to_leave_an_archived_project_whatever_else_is_wrong_with_it
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
-    ok(&hive, "hf-pause --archive over");
+    ok(&hive, "hf-pause --archive main over --yes");
     for line in [
         "hf-task claim T-0001 --actor agent:a",
         "hf-task start T-0001 --actor agent:a",

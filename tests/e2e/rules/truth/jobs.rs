@@ -71,10 +71,10 @@ fn a_project_is_not_drained_while_the_command_of_an_aborted_job_lives() {
     at.line();
     ok(&story, "hf-task abort T-0001 --reason no");
     assert_eq!(drained(&ok(&story, "hf-pause look")), ("no", vec!["T-0001"]));
-    assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("no", vec!["T-0001"]));
+    assert_eq!(drained(&ok(&story, "hf-pause --archive main over --yes")), ("no", vec!["T-0001"]));
     go.open();
     story.gone();
-    assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("yes", vec![]));
+    assert_eq!(drained(&ok(&story, "hf-pause --archive main over --yes")), ("yes", vec![]));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_watchdog_names_a_job_that_runs_without_its_supervisor() {
 
 #[test]
 fn a_job_that_outlives_its_task_is_a_problem_until_it_is_cancelled() {
-    for ending in ["hf-task abort T-0001 --reason no", "hf-pause --archive over"] {
+    for ending in ["hf-task abort T-0001 --reason no", "hf-pause --archive main over --yes"] {
         let (story, command) = orphaned(STUBBORN);
         ok(&story, "hf-task abort T-0001 --reason no");
         sh(&story, ending);
@@ -105,7 +105,7 @@ fn a_job_that_outlives_its_task_is_a_problem_until_it_is_cancelled() {
         for line in ["hf-watchdog --check", "hf-watchdog"] {
             assert_eq!(sh(&story, line).expect_exit(1).get("STATUS"), "ANOMALY", "{ending}: {line}");
         }
-        assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("no", vec!["T-0001"]));
+        assert_eq!(drained(&ok(&story, "hf-pause --archive main over --yes")), ("no", vec!["T-0001"]));
         // Nobody but who fired it, or an operator, may end it.
         let other = within(&story, &[("HF_AGENT", "y")], "hf-job cancel T-0001");
         assert_ne!(other.get("STATUS"), "CANCELLED");
@@ -114,7 +114,7 @@ fn a_job_that_outlives_its_task_is_a_problem_until_it_is_cancelled() {
         assert_eq!((reply.get("STATUS"), lives(command)), ("CANCELLED", false));
         assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "DUPLICATE");
         assert_eq!(problems(&story), [""; 0]);
-        assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("yes", vec![]));
+        assert_eq!(drained(&ok(&story, "hf-pause --archive main over --yes")), ("yes", vec![]));
         story.over();
     }
 }

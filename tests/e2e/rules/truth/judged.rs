@@ -58,21 +58,21 @@ fn the_last_sign_of_life_is_the_agents_own() {
 #[test]
 fn an_agent_in_an_archived_project_is_asked_to_leave() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
-    ok(&hive, "hf-pause --archive over --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
+    ok(&hive, "hf-pause --archive brand over --yes");
     for line in [
-        "hf-task propose More --project brand --actor agent:a",
-        "hf-require propose Login --project brand --actor agent:a",
+        "hf-task propose More --project brand --create --actor agent:a",
+        "hf-require propose Login --project brand --create --actor agent:a",
         "hf-task claim --project brand --actor agent:a",
         "hf-task claim T-0001 --project brand --actor agent:a",
-        "hf-session login --project brand --agent a",
+        "hf-session login --project brand --create --agent a",
     ] {
         let reply = sh(&hive, line).expect_exit(3);
         let leave = "ACTION hf-session logout --agent a --project brand";
         assert_eq!(told(&reply), ["EXIT_REQUESTED", leave], "{line}: {reply:#?}");
         assert_eq!(reply.get("REASON"), "project_archived");
     }
-    let operator = sh(&hive, "hf-task propose More --project brand").expect_exit(3);
+    let operator = sh(&hive, "hf-task propose More --project brand --create").expect_exit(3);
     assert_eq!(told(&operator), ["REFUSED", "ASK operator"]);
 }
 
@@ -167,7 +167,7 @@ fn an_abort_that_is_only_due_has_the_time_at_which_it_was_due() {
 #[test]
 fn what_was_due_first_has_its_consequences_first_in_whatever_project() {
     let mut hive = governed("approval_timeout_policy: reject");
-    ok(&hive, "hf-task propose First --project brand --destructive");
+    ok(&hive, "hf-task propose First --project brand --create --destructive");
     at(&mut hive, 60, "hf-task propose After --after T-0001 --destructive").expect_exit(0);
     let day = 86_400;
     for line in ["hf-task list", "hf-watchdog"] {
@@ -182,7 +182,7 @@ fn what_was_due_first_has_its_consequences_first_in_whatever_project() {
 #[test]
 fn next_starts_nothing_in_a_paused_project() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
     ok(&hive, "hf-task claim T-0001 --actor agent:a");
     ok(&hive, "hf-pause questions --project brand");
     let none = sh(&hive, "hf-task claim --actor agent:a").expect_exit(1);

@@ -123,7 +123,7 @@ fn a_session_does_not_hand_out_a_task_whose_lease_has_expired() {
 #[test]
 fn an_operator_who_claims_in_a_paused_project_is_told_of_the_pause() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
     ok(&hive, "hf-pause --project brand questions");
     let reply = refuses(&hive, "hf-task claim --project brand", 3, "project brand has been paused since");
     assert_eq!(reply.get("REASON"), "project_paused");

@@ -25,7 +25,7 @@ fn overdue() -> TestVault {
 fn archiving_a_project_with_a_reason_ends_its_sessions_by_the_rules() {
     let hive = TestVault::new();
     ok(&hive, "hf-session login --agent a");
-    ok(&hive, "hf-pause --archive done");
+    ok(&hive, "hf-pause --archive main done --yes");
     let ended = hive.events().into_iter().find(|event| event["event_type"] == "SessionEnded").expect("one");
     assert_eq!(ended["payload"]["reason"], "archived");
     keeps_the_rules(&hive);
@@ -97,8 +97,8 @@ fn the_verdict_of_a_check_is_that_of_the_tick() {
 
     let mut hive = TestVault::new();
     ok(&hive, "hf-session login --agent a");
-    ok(&hive, "hf-session login --agent a --project p");
-    ok(&hive, "hf-pause --archive over --project p");
+    ok(&hive, "hf-session login --agent a --project p --create");
+    ok(&hive, "hf-pause --archive p over --yes");
     let check = at(&mut hive, 5451, "hf-watchdog --check");
     assert_eq!(check.all("ANOMALY"), sh(&hive, "hf-watchdog").all("ANOMALY"));
 }
@@ -187,8 +187,8 @@ fn lineage_in_both_directions_shows_what_each_direction_shows() {
 #[test]
 fn nobody_waits_for_a_project_that_is_archived() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project p");
-    ok(&hive, "hf-pause --archive over --project p");
+    ok(&hive, "hf-task propose Form --project p --create");
+    ok(&hive, "hf-pause --archive p over --yes");
     let next = ok(&hive, "hf-session next --agent a --project p");
     assert_eq!(next.get("ACTION"), "hold");
     assert_eq!(next.get("SUM"), "a: do not start; project p is archived");
@@ -197,7 +197,7 @@ fn nobody_waits_for_a_project_that_is_archived() {
 #[test]
 fn an_agent_that_asks_for_work_in_a_paused_project_is_asked_to_leave_it_wherever_its_session_is() {
     let hive = TestVault::new();
-    ok(&hive, "hf-task propose API --project beta");
+    ok(&hive, "hf-task propose API --project beta --create");
     let session = ok(&hive, "hf-session login --agent b").get("REF").to_owned();
     ok(&hive, "hf-pause look --project beta");
     let shell = [("HF_AGENT", "b"), ("HF_SESSION", session.as_str())];

@@ -44,7 +44,7 @@ fn t1_several_problems_are_all_listed_in_the_order_of_their_urgency() {
     ok(&hive, "hf-checkpoint --agent b hello");
     ok(&hive, "hf-task propose Delete --destructive");
     running_other(&hive);
-    ok(&hive, "hf-task propose Docs --project brand");
+    ok(&hive, "hf-task propose Docs --project brand --create");
     at(&mut hive, 10, "hf-pause --project brand questions").expect_exit(0);
     hive.configure("a: [\n");
     // Before an introspection is overdue as well.

@@ -36,10 +36,10 @@ fn t5_an_agent_is_told_of_a_stop_by_every_reply() {
 #[test]
 fn an_operator_sees_since_when_and_why_nothing_goes_on() {
     let mut hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
     at(&mut hive, 5, "hf-pause --project brand questions").expect_exit(0);
     let standing = "paused 2026-01-31T12:00:05Z project=brand by=user:jo questions";
-    assert_eq!(ok(&hive, "hf-task propose More --project brand").get("STANDING"), standing);
+    assert_eq!(ok(&hive, "hf-task propose More --project brand --create").get("STANDING"), standing);
     // Another project is not concerned.
     assert!(ok(&hive, "hf-task propose Else").all("STANDING").is_empty());
     at(&mut hive, 6, "hf-stop harm").expect_exit(0);
@@ -55,7 +55,7 @@ fn an_operator_sees_since_when_and_why_nothing_goes_on() {
 #[test]
 fn an_agent_in_a_paused_project_or_an_ended_session_is_told_to_leave_and_then_has_left() {
     let mut hive = TestVault::new();
-    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-task propose Form --project brand --create");
     let session = logged_in(&hive, "a", "brand");
     let seated: &[(&str, &str)] = &[("HF_AGENT", "a"), ("HF_SESSION", &session)];
     assert_eq!(within(&hive, seated, "hf-checkpoint hi").get("NEXT"), "NONE");

@@ -61,6 +61,7 @@ fn a_holder_is_told_of_a_stop_that_took_its_task_even_after_the_task_was_archive
 fn a_claim_does_not_name_a_held_task_whose_lease_has_expired_in_another_project() {
     let mut hive = TestVault::new();
     held(&hive, "agent:a");
+    at(&mut hive, 901, "hf-require propose Logo --project brand --create").expect_exit(0);
     let none = at(&mut hive, 901, "hf-task claim --project brand --actor agent:a").expect_exit(1);
     assert_eq!(told(&none), ["NO_TASK", "NONE"]);
     assert_eq!(none.get("SUM"), "no task is ready; 0 tasks waiting");

@@ -14,7 +14,7 @@ impl Life {
         let destructive = if self.dice.below(2) == 0 { " --destructive" } else { "" };
         let project = self.pick(&PROJECTS);
         if open < TASKS_MAX {
-            self.tell(&format!("hf-task propose Work --project {project}{destructive}"), Expect::Works);
+            self.tell(&format!("hf-task propose Work --project {project} --create{destructive}"), Expect::Works);
         }
     }
 
@@ -200,7 +200,7 @@ impl Life {
 
     pub fn login(&mut self, n: usize, project: &str, ttl: &str) {
         let expect = if self.world().is_paused(project) { Expect::Refused } else { Expect::Works };
-        let line = format!("hf-session login --project {project} --ttl {ttl}");
+        let line = format!("hf-session login --project {project} --create --ttl {ttl}");
         let reply = self.act(&Caller { agent: AGENTS[n], session: None }, &line, "--agent", expect);
         if reply.code == Some(0) {
             self.sessions[n] = Some(reply.get("SUBJECT").to_owned());

@@ -59,8 +59,8 @@ impl Life {
     pub fn new(seed: u64, ticked: bool, careful: bool) -> Life {
         let mut life = Life { ticks: ticked.then(|| Random::new(!seed)), careful, ..Life::bare(seed) };
         for project in PROJECTS {
-            life.tell(&format!("hf-task propose Work --project {project}"), Expect::Works);
-            life.tell(&format!("hf-task propose Work --project {project} --destructive"), Expect::Works);
+            life.tell(&format!("hf-task propose Work --project {project} --create"), Expect::Works);
+            life.tell(&format!("hf-task propose Work --project {project} --create --destructive"), Expect::Works);
             life.login(0, project, "6h");
         }
         life

@@ -88,7 +88,9 @@ impl Question<'_> {
                 first.map_or(NONE.to_owned(), |(name, _)| self.claim_of(world, name))
             }
             "destructive_operation" => match world.tasks[target].phase {
-                _ if world.tasks[target].job && world.tasks[target].is_open() => format!("ACTION hf-poll {target}"),
+                _ if world.tasks[target].job && world.tasks[target].is_open() => {
+                    self.action(&format!("hf-poll {target}"))
+                }
                 _ if world.tasks[target].job => NONE.to_owned(),
                 Ready => self.claim_of(world, target),
                 Proposed => format!("ACTION hf-task explain {target}"),

@@ -51,7 +51,7 @@ impl Question<'_> {
         let (name, _) = self.after.tasks.iter().next_back()?;
         Some(match self.words.flag("destructive") {
             true => Expected::new("APPROVAL_REQUIRED", ASK),
-            false => Expected::new("FIRED", format!("ACTION hf-poll {name}")),
+            false => Expected::new("FIRED", self.action(&format!("hf-poll {name}"))),
         })
     }
 

@@ -130,7 +130,8 @@ fn asked<'a>(
     };
     let has_session = of_session.is_some();
     let of_session = session.map(|session| session.project.as_str());
-    let named = words.option("project").or_else(|| call.variable("HF_PROJECT")).or(of_session);
+    let named = words.option("archive").or_else(|| words.option("project"));
+    let named = named.or_else(|| call.variable("HF_PROJECT")).or(of_session);
     let (is_named, shell) = (named.is_some(), named.unwrap_or("main").to_owned());
     let project = of_object(view, words).unwrap_or(&shell).to_owned();
     // An agent has to leave with its session, whatever project it names.
@@ -265,7 +266,7 @@ impl Question<'_> {
         if command.starts_with("hf-session") {
             repeat("session", self.words.option("session"));
         }
-        if !command.starts_with("hf-activity") {
+        if !command.starts_with("hf-activity") && !command.starts_with("hf-poll") {
             repeat("project", self.words.option("project"));
         }
         line

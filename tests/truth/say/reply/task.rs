@@ -102,7 +102,7 @@ impl Question<'_> {
         match task.phase {
             // A job that is retried has its holder already.
             Assigned if task.job && task.holder.as_ref() == Some(&to) => {
-                let or_next = vec![format!("ACTION hf-poll {name}")];
+                let or_next = vec![self.action(&format!("hf-poll {name}"))];
                 return Some(Expected { or: Some("DUPLICATE"), or_next, ..Expected::new("REFUSED", NONE) });
             }
             _ if task.job && task.is_open() => return refused(NONE),
@@ -172,9 +172,7 @@ impl Question<'_> {
         if let Some(kept) = self.kept_out() {
             return Some(kept);
         }
-        // Without a project, any task will do.
-        let project = Some(self.project.as_str()).filter(|_| self.is_named);
-        let Some(name) = self.view.next_claim(project) else {
+        let Some(name) = self.view.next_claim(Some(self.project.as_str())) else {
             let goes_on = |project: &str| self.view.project_phase(project) == Active;
             let mine = |task: &Task| {
                 task.holder.as_ref() == Some(&self.actor) && task.is_held() && !task.job && goes_on(&task.project)

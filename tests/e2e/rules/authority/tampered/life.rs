@@ -132,7 +132,7 @@ pub fn system() -> Life {
         "hf-resume --system --yes",
         "hf-pause later",
         "hf-resume --yes",
-        "hf-task propose Form --project side --actor agent:a",
+        "hf-task propose Form --project side --create --actor agent:a",
         "hf-config set governance.max_retries 5 --yes",
         "hf-config set governance.lease_seconds 600 --yes",
         "hf-key add second.pub --yes",
@@ -169,8 +169,8 @@ pub fn recovered() -> Life {
         "hf-decide approve DEC-0003 --comment again --yes",
         "hf-task propose Index --requirement REQ-0003 --actor agent:a",
         "hf-task claim T-0001 --actor agent:a",
-        "hf-task propose Drop --destructive --project side --actor agent:b",
-        "hf-pause --archive done --project side --yes",
+        "hf-task propose Drop --destructive --project side --create --actor agent:b",
+        "hf-pause --archive side done --yes",
     ]);
     life.ended()
 }

@@ -1,14 +1,15 @@
 //! hf-review: reviewers in turn, round by round, in one form and within their time.
 
-use std::fs;
-use std::time::Duration;
+mod run;
 
-use hiveforge::event::Kind;
+use std::fs;
+
+use hiveforge::event::{BatchPosition, Event, Kind};
 use serde_json::{Value, json};
 
 use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{count, found_after, keeps_the_rules, kinds_since, ok, refuses, sh};
-use crate::support::test_vault::{Reply, TestVault, write_private};
+use crate::support::steps::{count, found_after, found_in, keeps_the_rules, kinds_since, ok, refuses, sh};
+use crate::support::test_vault::{Reply, TestVault, forged, mask, write_private};
 
 /// A reviewer's reply.
 fn says(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
@@ -22,6 +23,12 @@ fn said(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
 
 const FAILS: &str = "PASS: naming\nFAIL: no timeout -> FIX: add one\n";
 
+/// A reviewer's reply to `spec.md` as it is now.
+#[track_caller]
+fn said_about_spec(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
+    hive.pipe("review", &["record", "--reviewer", reviewer, "--spec", "spec.md"], reply).expect_exit(0)
+}
+
 /// A file of `reviews/`.
 fn review(hive: &TestVault, name: &str) -> String {
     fs::read_to_string(hive.vault().join("Autonomous/reviews").join(name)).expect("a reply")
@@ -29,6 +36,11 @@ fn review(hive: &TestVault, name: &str) -> String {
 
 fn spec(hive: &TestVault) {
     fs::write(hive.dir().join("spec.md"), "# Login\n\nTwo factors.\n\n").unwrap();
+}
+
+/// Changes the spec.
+fn revise(hive: &TestVault, text: &str) {
+    fs::write(hive.dir().join("spec.md"), text).unwrap();
 }
 
 /// A prompt for this spec and these lines.
@@ -50,8 +62,11 @@ fn a_debate_from_its_first_reply_to_the_last() {
     refuses(&hive, "hf-review fails", 6, "no review yet");
     let asked = sh(&hive, "hf-review prompt spec.md");
     assert_eq!(asked.stdout, prompt(""));
-    assert_eq!(asked.stderr, format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:prompt of {} bytes\n", prompt("").len()));
-    let reply = said(&hive, "gpt", &format!("{FAILS}FAIL: 名前 → FIX: 直す\n\n"));
+    assert_eq!(
+        mask(&asked.stderr),
+        format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:prompt of {} bytes\nSHA256:<digest>\n", prompt("").len())
+    );
+    let reply = said_about_spec(&hive, "gpt", &format!("{FAILS}FAIL: 名前 → FIX: 直す\n\n"));
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:PATCH\nSUM:R-gpt-0001: 1 PASS, 2 FAIL\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
@@ -66,16 +81,21 @@ fn a_debate_from_its_first_reply_to_the_last() {
     );
     let asked = sh(&hive, "hf-review prompt spec.md --reviewer gem").stdout;
     assert_eq!(asked, prompt("FAIL: no timeout -> FIX: add one\nFAIL: 名前 -> FIX: 直す\n"));
-    said(&hive, "gem", "FAIL: too long -> FIX: cut it");
-    // Only the round before, and nothing older.
-    assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt("FAIL: too long -> FIX: cut it\n"));
+    revise(&hive, "# Login\n\nTwo factors, within a minute.\n");
+    said_about_spec(&hive, "gem", "FAIL: too long -> FIX: cut it\nFAIL: **No timeout.** -> FIX: half a minute");
+    // Only what is open, and nothing older.
+    spec(&hive);
+    let open = "FAIL: too long -> FIX: cut it\nFAIL: **No timeout.** -> FIX: half a minute\n";
+    assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt(open));
     assert_eq!(
         ok(&hive, "hf-review fails").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:R-gem-0001 has 1 FAIL line\nREVIEW:R-gem-0001\nFAIL:too long -> FIX: cut it\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:R-gem-0001 has 2 FAIL lines\nREVIEW:R-gem-0001\nFAIL:too long -> FIX: cut it\n\
+         FAIL:**No timeout.** -> FIX: half a minute\n"
     );
     assert_eq!(ok(&hive, "hf-review fails R-gpt-0001").all("FAIL").len(), 2);
     refuses(&hive, "hf-review fails R-gpt-0002", 6, "R-gpt-0002");
-    let reply = said(&hive, "gpt", "PASS: all of it");
+    revise(&hive, "# Login\n\nTwo factors, in half a minute.\n");
+    let reply = said_about_spec(&hive, "gpt", "PASS: all of it");
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:R-gpt-0002: 1 PASS, 0 FAIL\nROUND:3/4\nCONVERGED:yes\n\
@@ -90,6 +110,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
         ["DebateOpened", "ReviewRecorded", "ReviewRecorded", "ReviewRecorded", "DebateConverged"]
     );
     // The next reply is about something new: it starts afresh, with nothing from before.
+    spec(&hive);
     assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt(""));
     assert_eq!(says(&hive, "gem", "PASS: x").code, Some(3), "gpt begins");
     assert_eq!(said(&hive, "gpt", "PASS: x").get("ROUND"), "1/4");
@@ -101,9 +122,89 @@ fn one_satisfied_reviewer_is_not_enough() {
     let hive = TestVault::new();
     assert_eq!(said(&hive, "gpt", "PASS: a").get("CONVERGED"), "no");
     assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
-    // The newest counts: what the first found, the second may not.
-    said(&hive, "gpt", FAILS);
-    assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn j7_a_fail_stays_open_until_the_document_changes() {
+    let hive = TestVault::new();
+    spec(&hive);
+    said_about_spec(&hive, "gpt", FAILS);
+    // What the first found, the second need not find in the same document.
+    let reply = said_about_spec(&hive, "gem", "PASS: a");
+    assert_eq!(
+        reply.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:PATCH\nSUM:R-gem-0001: 1 PASS, 0 FAIL; 1 FAIL of earlier reviews still open, because \
+         the document is unchanged\nROUND:2/4\nTURN:gpt\nCONVERGED:no\nREVIEW:R-gem-0001\nFILE:reviews/R-gem-0001.md\n\
+         STILL_OPEN:R-gpt-0001 unchanged no timeout -> FIX: add one\nEVENT_ID:<ulid>\n"
+    );
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:PATCH\nSUM:it is gpt's turn\nROUND:2/4\nTURN:gpt\nCONVERGED:no\n\
+         STILL_OPEN:R-gpt-0001 unchanged no timeout -> FIX: add one\n"
+    );
+    assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt("FAIL: no timeout -> FIX: add one\n"));
+    // Found again, in other words about the fix: it is about the changed document now.
+    revise(&hive, "# Login\n\nTwo factors, soon.\n");
+    let reply = said_about_spec(&hive, "gpt", "FAIL: 1. `No timeout` -> FIX: a number");
+    assert_eq!((reply.all("FAIL"), reply.all("STILL_OPEN")), (vec!["1. `No timeout` -> FIX: a number"], vec![]));
+    revise(&hive, "# Login\n\nTwo factors, within a minute.\n");
+    let reply = said_about_spec(&hive, "gem", "PASS: a");
+    assert_eq!((reply.get("CONVERGED"), reply.get("ROUND")), ("yes", "4/4"));
+    let recorded = hive.events().into_iter().rfind(|event| event["event_type"] == "ReviewRecorded").unwrap();
+    let hash = sh(&hive, "hf-review prompt spec.md").stderr;
+    assert!(hash.contains(recorded["payload"]["document_sha256"].as_str().unwrap()), "{hash}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn j7_a_reply_without_its_document_closes_no_fail() {
+    let hive = TestVault::new();
+    spec(&hive);
+    let reply = said(&hive, "gpt", FAILS);
+    assert!(reply.stderr.contains("without --spec the document counts as unchanged"), "{reply:#?}");
+    // The first document that is known is the one to be changed.
+    let reply = said_about_spec(&hive, "gem", "PASS: a");
+    assert_eq!(reply.get("STILL_OPEN"), "R-gpt-0001 unknown no timeout -> FIX: add one");
+    assert!(reply.get("SUM").ends_with("because the document is not known to have changed"), "{reply:#?}");
+    revise(&hive, "changed\n");
+    let reply = said(&hive, "gpt", "PASS: a");
+    assert_eq!((reply.get("CONVERGED"), reply.all("STILL_OPEN").len()), ("no", 1));
+    let asked = sh(&hive, "hf-review prompt spec.md").stderr;
+    let hash = asked.lines().find_map(|line| line.strip_prefix("SHA256:")).unwrap();
+    let given = ["record", "--reviewer", "gem", "--spec", &format!("sha256:{hash}")];
+    assert_eq!(hive.pipe("review", &given, "PASS: a").expect_exit(0).get("CONVERGED"), "yes");
+    for (spec, why) in [
+        ("sha256:12", "invalid hash; must be sha256: and 64 lower-case hex digits"),
+        ("-", "--spec cannot be -, which is the reply"),
+        ("none.md", "cannot read none.md: No such file or directory (os error 2)"),
+    ] {
+        let reply = hive.refuses_input("review", &["record", "--reviewer", "gpt", "--spec", spec], "PASS: a", 2);
+        assert_eq!(reply.get("SUM"), why);
+    }
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn j7_an_agent_gets_no_new_rounds_by_another_mission() {
+    let hive = TestVault::new();
+    spec(&hive);
+    let agent = |command: &str, args: &[&str], reply: &str| {
+        hive.pipe(command, &[args, &["--actor", "agent:a"]].concat(), reply)
+    };
+    let record = ["record", "--reviewer", "gpt", "--spec", "spec.md"];
+    agent("state", &["start", "one"], "").expect_exit(0);
+    agent("review", &record, FAILS).expect_exit(0);
+    // It closes the debate, with a FAIL that is open.
+    agent("state", &["done"], "").expect_exit(0);
+    agent("state", &["start", "two"], "").expect_exit(0);
+    for args in [&["open"][..], &record] {
+        let reply = agent("review", args, "PASS: a").expect_exit(3);
+        assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("ROUND_LIMIT", "ASK operator"), "{args:?}");
+        assert_eq!(reply.get("SUM"), "DB-0001 ended with something to fix; an operator opens the next debate");
+    }
+    ok(&hive, "hf-review open");
+    agent("review", &record, "PASS: a").expect_exit(0);
     keeps_the_rules(&hive);
 }
 
@@ -136,15 +237,15 @@ fn a_reply_in_any_other_form_changes_nothing() {
         (String::new(), "the reply has neither a PASS nor a FAIL line"),
         ("  \n\n".to_owned(), "the reply has neither a PASS nor a FAIL line"),
         ("Looks good!".to_owned(), "a line starts with neither 'PASS:' nor 'FAIL:': Looks good!"),
-        ("PASS: a\nThat is all.".to_owned(), "a line starts with neither 'PASS:' nor 'FAIL:': That is all."),
+        ("Well.\nPASS: a\nFine.\nSo.".to_owned(), "a line starts with neither 'PASS:' nor 'FAIL:': So."),
         ("FAIL: a".to_owned(), "a FAIL line has no '-> FIX:': FAIL: a"),
         ("FAIL: a -> FIX: ".to_owned(), "a FAIL line has an empty FIX: FAIL: a -> FIX:"),
         ("FAIL:  -> FIX: b".to_owned(), "a FAIL line names no item: FAIL:  -> FIX: b"),
         ("PASS:".to_owned(), "a PASS line names no item: PASS:"),
         (words(201), "the reply has 201 words; at most 200"),
         (bytes(2001), "the reply has 2001 bytes; at most 2000"),
-        ("PASS: a\u{1b}[2J".to_owned(), "a line of the reply contains control characters"),
-        ("FAIL: a -> FIX: b\u{2028}PASS: c".to_owned(), "a line of the reply contains control characters"),
+        ("PASS: a\u{1b}[2J".to_owned(), "a line of the reply contains control or invisible characters"),
+        ("FAIL: a -> FIX: b\u{2028}PASS: c".to_owned(), "a line of the reply contains control or invisible characters"),
         ("x".repeat(1024 * 1024), "the reply has 1048576 bytes; at most 2000"),
     ] {
         let said = hive.refuses_input("review", &["record", "--reviewer", "gpt"], reply, 2);
@@ -194,9 +295,11 @@ fn after_four_rounds_only_an_operator_can_continue() {
     // The fourth that finds nothing is no limit.
     let hive = TestVault::new();
     for reviewer in ["gpt", "gem", "gpt"] {
-        said(&hive, reviewer, FAILS);
+        revise(&hive, reviewer);
+        said_about_spec(&hive, reviewer, FAILS);
     }
-    assert_eq!(said(&hive, "gem", "PASS: x").get("CONVERGED"), "yes");
+    revise(&hive, "fixed");
+    assert_eq!(said_about_spec(&hive, "gem", "PASS: x").get("CONVERGED"), "yes");
     keeps_the_rules(&hive);
 }
 
@@ -355,100 +458,6 @@ fn a_missing_or_empty_spec_is_reported() {
     refuses(&hive, "hf-review prompt long.md", 2, "the text is too long");
 }
 
-/// A vault whose reviewers are these scripts, with a spec. What they are asked is kept.
-fn reviewed(gpt: &str, gem: &str) -> TestJobVault {
-    let one = |name: &str, script: &str| {
-        format!("  {name}:\n    command: {}\n", json!(format!("cat >>asked; echo == >>asked; {script}")))
-    };
-    let story = TestJobVault::new(&format!("reviewers:\n  timeout_seconds: 2\n{}{}", one("gpt", gpt), one("gem", gem)));
-    spec(&story);
-    story
-}
-
-#[test]
-fn a_run_asks_reviewers_in_turn_until_they_agree() {
-    let story = reviewed("echo PASS: naming", "echo PASS: all");
-    let reply = ok(&story, "hf-review run spec.md");
-    assert_eq!(
-        reply.masked(&story),
-        "EXIT:0\nSTATUS:CONVERGED\nNEXT:NONE\nSUM:R-gem-0001: 1 PASS, 0 FAIL\nROUND:2/4\nCONVERGED:yes\nREVIEW:R-gem-0001\n\
-         FILE:reviews/R-gem-0001.md\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
-    );
-    assert_eq!(fs::read_to_string(story.dir().join("asked")).unwrap(), format!("{0}==\n{0}==\n", prompt("")));
-    assert_eq!(
-        (review(&story, "R-gpt-0001.md"), review(&story, "R-gem-0001.md")),
-        ("PASS: naming\n".to_owned(), "PASS: all\n".to_owned())
-    );
-    // What was agreed on may have changed since: it can be asked about again.
-    assert_eq!(ok(&story, "hf-review run spec.md").get("REVIEW"), "R-gem-0002");
-    story.over();
-}
-
-#[test]
-fn a_run_stops_at_failures_and_at_the_round_limit() {
-    let story = reviewed("echo 'FAIL: a -> FIX: b'", "echo 'FAIL: c -> FIX: d'");
-    let reply = sh(&story, "hf-review run spec.md").expect_exit(1);
-    assert_eq!(
-        reply.masked(&story),
-        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:R-gpt-0001: 0 PASS, 1 FAIL\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
-         REVIEW:R-gpt-0001\nFILE:reviews/R-gpt-0001.md\nFAIL:a -> FIX: b\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
-    );
-    for _ in 2..=3 {
-        sh(&story, "hf-review run spec.md").expect_exit(1);
-    }
-    let reply = sh(&story, "hf-review run spec.md").expect_exit(3);
-    assert_eq!(
-        reply.masked(&story),
-        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:R-gem-0002: 0 PASS, 1 FAIL\nROUND:4/4\nCONVERGED:no\n\
-         REVIEW:R-gem-0002\nFILE:reviews/R-gem-0002.md\nFAIL:c -> FIX: d\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
-    );
-    let asked = fs::read_to_string(story.dir().join("asked")).unwrap();
-    let fails = ["", "FAIL: a -> FIX: b\n", "FAIL: c -> FIX: d\n", "FAIL: a -> FIX: b\n"];
-    assert_eq!(asked, fails.map(|fail| prompt(fail) + "==\n").concat(), "each the round before, and nothing older");
-    story.refuses("review", &["run", "spec.md"], 3);
-    story.over();
-}
-
-#[test]
-fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
-    for (script, why) in [
-        ("true", "invalid review by gpt: the reply has neither a PASS nor a FAIL line"),
-        (
-            "echo Looks good to me",
-            "invalid review by gpt: a line starts with neither 'PASS:' nor 'FAIL:': Looks good to me",
-        ),
-        ("head -c 1048576 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes; at most 2000"),
-        ("head -c 3000000 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes; at most 2000"),
-        ("printf 'PASS: \\377'", "invalid review by gpt: not UTF-8"),
-        ("echo PASS: a; echo no key >&2; exit 4", "reviewer gpt exited with 4: no key"),
-        ("kill -9 $$", "reviewer gpt was killed: "),
-        ("echo PASS: a; exec sleep 1000", "reviewer gpt: the command timed out: killed after 2 seconds"),
-        ("sleep 1000 & sleep 1000", "reviewer gpt: the command timed out: killed after 2 seconds"),
-    ] {
-        let story = reviewed(script, "echo PASS: x");
-        let before = story.contents();
-        let reply = Reply::of(
-            story.command("review").args(["run", "spec.md"]).timeout(Duration::from_secs(60)).output().unwrap(),
-        );
-        let reply = reply.expect_exit(111);
-        assert_eq!((reply.get("SUM"), reply.get("NEXT")), (why, "ASK operator"), "{script}");
-        assert!(story.contents() == before, "{script}");
-        story.over();
-    }
-    let story = TestJobVault::new("");
-    spec(&story);
-    refuses(&story, "hf-review run spec.md", 2, "reviewers.gpt.command is not set");
-    story.over();
-}
-
-#[test]
-fn a_reply_of_maximum_length_is_accepted_from_a_run_and_from_a_file() {
-    let story = reviewed("printf 'PASS: '; head -c 1994 /dev/zero | tr '\\0' x; echo", "echo PASS: x");
-    ok(&story, "hf-review run spec.md");
-    assert_eq!(review(&story, "R-gpt-0001.md").len(), 2001);
-    story.over();
-}
-
 #[test]
 fn reviewers_are_configurable_and_fixed_once_a_debate_begins() {
     let story = TestJobVault::new("reviewers:\n  order: [ann, bob, eve]\n");
@@ -460,4 +469,47 @@ fn reviewers_are_configurable_and_fixed_once_a_debate_begins() {
     assert_eq!(said(&story, "eve", "PASS: x").get("CONVERGED"), "yes");
     assert_eq!(said(&story, "zoe", "PASS: x").get("CONVERGED"), "yes", "alone, everybody is one");
     story.over();
+}
+
+#[test]
+fn j14_a_reply_that_is_nearly_in_the_format_is_read() {
+    let hive = TestVault::new();
+    let reply = said(
+        &hive,
+        "gpt",
+        "# Review\n\nHere you are:\n1. **pass:** naming\n2. __FAIL__：`a` -> Fix: b\n> FAIL - c → d\n",
+    );
+    assert_eq!(reply.get("SUM"), "R-gpt-0001: 1 PASS, 2 FAIL");
+    assert_eq!(reply.all("FAIL"), ["`a` -> FIX: b", "c -> FIX: d"]);
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn j7_a_forged_agreement_is_found_but_not_in_a_log_of_version_0_1() {
+    let reply = |reviewer: &str, text: &str, fails: Value| json!({"debate_id": "d", "reviewer": reviewer, "text": text, "fails": fails, "document_sha256": "0".repeat(64)});
+    let debate = || {
+        let events = [
+            (Kind::DebateOpened, "debate:d", json!({"reviewers": ["gpt", "gem"]})),
+            (Kind::ReviewRecorded, "review:R-gpt-0001", reply("gpt", "FAIL: a -> FIX: b", json!(["a -> FIX: b"]))),
+            (Kind::ReviewRecorded, "review:R-gem-0001", reply("gem", "PASS: x\nPASS: FAIL: y", json!([]))),
+            (Kind::DebateConverged, "debate:d", json!({})),
+        ];
+        let numbered = (1..).zip(events);
+        let mut events: Vec<Event> = numbered.map(|(n, (kind, on, payload))| forged(n, kind, on, payload)).collect();
+        // The verdict is recorded together with the last reply, as its consequence.
+        events[2].batch = Some(BatchPosition { no: 1, of: 2 });
+        events[3].batch = Some(BatchPosition { no: 2, of: 2 });
+        events[3].parents = vec![events[2].id];
+        events[3].actor = "core:reactor".to_owned();
+        events
+    };
+    let hive = TestVault::new();
+    let found = found_in(&hive, [hive.recorded(), debate()].concat());
+    assert!(found.iter().any(|found| found.contains("do not lead to DebateConverged")), "{found:#?}");
+    assert!(found.iter().any(|found| found.contains("a PASS line contains another item")), "{found:#?}");
+    // That version recorded no settings.
+    let hive = TestVault::new();
+    let mut first = hive.recorded();
+    first[0].payload.remove("settings");
+    assert_eq!(found_in(&hive, [first, debate()].concat()), Vec::<String>::new());
 }

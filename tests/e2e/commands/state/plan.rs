@@ -1,0 +1,171 @@
+//! hf-state plan: the tasks of a mission, proposed together and followed to the end.
+
+use std::fs;
+
+use hiveforge::event::Kind;
+use serde_json::{Value, json};
+
+use crate::support::job_fixture::TestJobVault;
+use crate::support::steps::{approved, count, found_after, keeps_the_rules, ok};
+use crate::support::test_vault::{Reply, TestVault, mask};
+
+use super::{m1, state};
+
+fn plan(hive: &TestVault, plan: &Value, options: &[&str]) -> Reply {
+    hive.pipe("state", &[&["plan", "-"], options].concat(), plan.to_string())
+}
+
+fn mission(settings: &str) -> TestJobVault {
+    let story = TestJobVault::new(settings);
+    approved(&story);
+    state(&story, &["start", "Login", "--requirement", "REQ-0001"]);
+    story
+}
+
+fn three() -> Value {
+    json!({"tasks": [
+        {"id": "b", "title": "Test", "depends_on": ["a"], "command": ["sh", "-c", "echo b >>ran; test -e mended"]},
+        {"id": "a", "title": "Build", "description": "with care", "command": "echo a >>ran", "owner": "jo"},
+        {"id": "c", "title": "Write it up", "depends_on": ["a", "b"]},
+    ]})
+}
+
+#[test]
+fn a_plan_is_proposed_at_once_and_followed_to_its_end() {
+    let story = mission("");
+    let reply = plan(&story, &three(), &["--key", "p"]).expect_exit(0);
+    assert_eq!(
+        reply.masked(&story),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-state fire T-0001\nSUM:M-0001 is Running, round 0/4\n\
+         M1_STATUS:RUNNING\nGOAL:Login\nTASK_ID:T-0001\nLOGREF:NONE\nOPEN_K:NONE\nROUND:0/4\n\
+         LAST_ACTION:0 of 3 planned tasks are done\nNEXT_ACTION:hf-state fire T-0001\nEVENT_ID:<ulid>\n"
+    );
+    let proposed = story.of_kind("TaskProposed");
+    assert_eq!(proposed[0]["payload"]["owner"], "jo");
+    assert_eq!(proposed[0]["payload"]["description"], "with care");
+    assert_eq!(proposed[0]["payload"]["planned"], json!({"id": "a", "command": ["sh", "-c", "echo a >>ran"]}));
+    assert_eq!(proposed[1]["payload"]["after"].as_array().unwrap().len(), 1);
+    // The same again, with and without a key; another one is refused.
+    let events = story.events().len();
+    for options in [&["--key", "p"][..], &[]] {
+        assert_eq!(plan(&story, &three(), options).expect_exit(0).get("STATUS"), "DUPLICATE", "{options:?}");
+    }
+    let other = json!({"tasks": [{"id": "x", "title": "X"}]});
+    assert_eq!(plan(&story, &other, &["--key", "p"]).expect_exit(3).get("REASON"), "key_conflict");
+    assert_eq!(
+        plan(&story, &other, &[]).expect_exit(3).get("SUM"),
+        "M-0001 has another plan".replace("M-0001", &name(&story))
+    );
+    assert_eq!(story.events().len(), events);
+    // As NEXT says.
+    let fired = story.run_next(&reply).expect_exit(0);
+    assert_eq!((fired.get("STATUS"), mask(fired.get("NEXT"))), ("FIRED", "ACTION hf-poll T-0001".to_owned()));
+    assert_eq!(state(&story, &["fire", "T-0001"]).get("STATUS"), "DUPLICATE", "once");
+    story.run_next(&fired);
+    let show = state(&story, &["show"]);
+    assert_eq!((mask(show.get("NEXT")), show.get("ROUND")), ("ACTION hf-state fire T-0002".to_owned(), "1/4"));
+    story.run_next(&show);
+    assert_eq!(story.poll("T-0002").get("STATUS"), "FAIL");
+    // What depends on it waits for the next attempt.
+    assert!(m1(&story).ends_with("\nNEXT_ACTION: fix it, then hf-state fire T-0004\n"), "{}", m1(&story));
+    assert_eq!(ok(&story, "hf-task show T-0003").get("STATE"), "Proposed");
+    fs::write(story.dir().join("mended"), "").unwrap();
+    state(&story, &["fire", "T-0004"]);
+    story.poll("T-0004");
+    let show = state(&story, &["show"]);
+    assert_eq!((mask(show.get("NEXT")), show.get("ROUND")), ("ACTION hf-task claim T-0003".to_owned(), "2/4"));
+    ok(&story, "hf-task claim T-0003");
+    ok(&story, "hf-task start T-0003");
+    ok(&story, "hf-task succeed T-0003");
+    let show = state(&story, &["show"]);
+    assert_eq!((show.get("M1_STATUS"), show.get("LAST_ACTION")), ("PASS", "3 planned tasks succeeded"));
+    assert_eq!((show.get("NEXT"), show.get("NEXT_ACTION")), ("NONE", "NONE"));
+    assert_eq!(fs::read_to_string(story.dir().join("ran")).unwrap(), "a\nb\nb\n");
+    assert_eq!(ok(&story, "hf-require show REQ-0001").get("STATE"), "Implemented");
+    story.over();
+}
+
+/// The name of the mission as a reply has it.
+fn name(hive: &TestVault) -> String {
+    state(hive, &["show"]).get("SUM").split(':').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_plan_that_is_wrong_changes_nothing() {
+    let story = mission("governance:\n  destructive_commands: ['rm *']\n");
+    let before = story.contents();
+    for (wrong, code, why) in [
+        (json!({"tasks": []}), 2, "the plan has no tasks"),
+        (json!({"tasks": [{"id": "a", "title": "A", "depends_on": ["a"]}]}), 2, "depends on itself"),
+        (
+            json!({"tasks": [{"id": "a", "title": "A"}, {"id": "b", "title": ""}]}),
+            2,
+            "task 'b' of the plan has no title",
+        ),
+        (
+            json!({"tasks": [{"id": "a", "title": "A", "destructive": "x"}]}),
+            2,
+            "payload.destructive must be true or false",
+        ),
+        (json!({"tasks": [{"id": "a", "title": "A", "command": ["rm", "x"]}]}), 3, "requires approval"),
+    ] {
+        let reply = plan(&story, &wrong, &[]);
+        assert_eq!(reply.code, Some(code), "{reply:#?}");
+        assert!(reply.get("SUM").contains(why), "{reply:#?}");
+    }
+    story.refuses("state", &["plan", "nowhere.json"], 2);
+    story.refuses_input("state", &["plan", "-"], "{", 2);
+    story.refuses_input("state", &["plan", "-"], vec![b' '; 2_000_000], 2);
+    assert!(story.contents() == before);
+    story.refuses("state", &["fire", "T-0001"], 6);
+    ok(&story, "hf-task propose Form");
+    assert_eq!(
+        story.refuses("state", &["fire", "T-0001"], 2).get("SUM").split("has").nth(1).unwrap(),
+        " no command in a plan; claim it with hf-task claim"
+    );
+    // Without a mission there is nothing to plan.
+    assert_eq!(plan(&TestVault::new(), &three(), &[]).expect_exit(6).get("STATUS"), "NOT_FOUND");
+    story.over();
+}
+
+#[test]
+fn a_failed_task_waits_for_more_rounds_and_takes_nothing_along() {
+    let story = mission("");
+    plan(&story, &three(), &[]).expect_exit(0);
+    state(&story, &["fire", "T-0001"]);
+    story.poll("T-0001");
+    for n in [2, 4, 5, 6] {
+        let task = format!("T-{n:04}");
+        state(&story, &["fire", &task]);
+        story.poll(&task);
+    }
+    assert!(m1(&story).contains("\nNEXT_ACTION: ASK operator for more rounds\n"), "{}", m1(&story));
+    assert_eq!(story.refuses("state", &["fire", "T-0007"], 3).get("REASON"), "round_limit");
+    assert_eq!((count(&story, "EscalationRequired"), count(&story, "MissionRoundBegun")), (0, 4));
+    ok(&story, "hf-state more-rounds 1");
+    fs::write(story.dir().join("mended"), "").unwrap();
+    state(&story, &["fire", "T-0007"]);
+    story.poll("T-0007");
+    assert!(m1(&story).ends_with("\nNEXT_ACTION: hf-task claim T-0003\n"), "{}", m1(&story));
+    keeps_the_rules(&story);
+    story.over();
+}
+
+#[test]
+fn the_audit_finds_a_plan_that_was_forged() {
+    let story = mission("");
+    let subject = story.of_kind("MissionStarted")[0]["subject"].as_str().unwrap().to_owned();
+    ok(&story, "hf-task propose Form");
+    let task = story.of_kind("TaskProposed")[0]["subject"].as_str().unwrap()["task:".len()..].to_owned();
+    for (payload, why) in [
+        (json!({"tasks": [task]}), "is no work of this mission"),
+        (json!({"tasks": []}), "a plan has at least one task"),
+    ] {
+        let found = found_after(&story.copy(), vec![("user:jo", Kind::MissionPlanned, &subject, payload)]);
+        assert!(found.iter().any(|found| found.contains(why)), "{found:#?}");
+    }
+    // Nobody else passes a mission in the reactor's name.
+    let found = found_after(&story.copy(), vec![("core:reactor", Kind::MissionPassed, &subject, json!({}))]);
+    assert!(!found.is_empty());
+    story.over();
+}
