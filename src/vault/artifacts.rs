@@ -106,8 +106,7 @@ impl Vault {
         let (artifacts, _) = self.root.make_dir(ARTIFACTS)?;
         artifacts.check_private()?;
         let (incoming, _) = artifacts.make_dir(INCOMING)?;
-        let (dir, _) = incoming.make_dir(id)?;
-        dir.try_lock()?;
+        let dir = incoming.make_locked_dir(id)?;
         let taken = dir.make_dir(NEW).and_then(|(new, _)| self.write_content(&new, filename, from));
         match taken {
             Ok((sha256, size_bytes, lines)) => {

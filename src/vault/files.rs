@@ -24,6 +24,8 @@ const OTHERS_WRITE: u32 = 0o022;
 /// In a directory with this bit, only the owner of a file can rename or remove it.
 const STICKY: u32 = 0o1000;
 const ROOT: u32 = 0;
+/// A sweep takes a new directory in the moment before it is locked; this often in a row it does not happen.
+const MAKE_LOCKED_TRIES: u32 = 100;
 
 /// Whether a file is on the disk before it gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +144,25 @@ impl Dir {
         };
         let dir = self.dir(name)?.ok_or_else(|| failed("open", &self.path.join(name), Errno::NOTDIR))?;
         Ok((dir, made))
+    }
+
+    /// Makes a directory in this one and keeps it locked as long as the value lives. Whoever sweeps abandoned directories
+    /// takes one that is not locked yet for abandoned; then it is made again.
+    pub fn make_locked_dir(&self, name: &str) -> Result<Dir> {
+        for _ in 0..MAKE_LOCKED_TRIES {
+            match sys::mkdirat(&self.fd, name, DIR_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(e) => return Err(failed("create", &self.path.join(name), e)),
+            }
+            let Some(dir) = self.dir(name)? else { continue };
+            // Only a sweep can hold it, and not for long.
+            sys::flock(&dir.fd, sys::FlockOperation::LockExclusive).map_err(|e| failed("lock", &dir.path, e))?;
+            let number = dir.number()?;
+            if self.entry(name)?.is_some_and(|entry| entry.number == number) {
+                return Ok(dir);
+            }
+        }
+        Err(Error::system(format!("cannot make {}", self.path.join(name).display()), "it was removed again"))
     }
 
     /// Opens a file for reading.
@@ -556,4 +577,48 @@ pub fn make_parents(path: &Path) -> Result<()> {
 pub fn sync_parent(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    /// Removes every directory that nobody has locked, as a sweep does.
+    fn sweep(parent: &Dir) {
+        for (name, _) in parent.list().unwrap() {
+            if let Some(dir) = parent.dir(&name).unwrap()
+                && dir.try_lock().unwrap()
+            {
+                parent.remove_dir(&name).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_never_takes_a_new_directory_from_the_one_who_made_it() {
+        let temporary = tempfile::tempdir().unwrap();
+        let open = || Dir::open_root(temporary.path()).unwrap().unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let parent = open();
+                while !is_over.load(Ordering::Relaxed) {
+                    sweep(&parent);
+                }
+            });
+            let parent = open();
+            let used: Vec<Result<()>> = (0..2_000)
+                .map(|n| {
+                    let dir = parent.make_locked_dir(&n.to_string())?;
+                    dir.make_dir("new")?;
+                    dir.remove_dir("new")
+                })
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(used.iter().find_map(|used| used.as_ref().err()).map(ToString::to_string), None);
+        });
+    }
 }
