@@ -146,8 +146,8 @@ impl Dir {
         Ok((dir, made))
     }
 
-    /// Makes a directory in this one and keeps it locked as long as the value lives. Whoever sweeps abandoned directories
-    /// takes one that is not locked yet for abandoned; then it is made again.
+    /// Makes a directory in this one and keeps it locked as long as the value lives. A sweep of abandoned directories
+    /// may remove the new one before it is locked; then it is made again.
     pub fn make_locked_dir(&self, name: &str) -> Result<Dir> {
         for _ in 0..MAKE_LOCKED_TRIES {
             match sys::mkdirat(&self.fd, name, DIR_MODE) {
