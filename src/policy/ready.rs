@@ -1,8 +1,8 @@
 //! Which task to start next: one that an active priority constraint prefers, else the most urgent, else the oldest. And
 //! which agent is free to take it.
 
-use super::project;
 use super::settings::Settings;
+use super::{mission, project};
 use crate::base::{EntityId, EntityType, Subject, Timestamp};
 use crate::event::kind::TASK_PRIORITIES;
 use crate::machine;
@@ -106,11 +106,13 @@ fn rank(task: &Entity) -> usize {
     task.as_task().priority().and_then(place).or_else(|| place("normal")).unwrap_or_default()
 }
 
-/// Whether a ready task may start: its requirement may have been blocked, or its project paused, since it became ready.
+/// Whether a ready task may start: its requirement may have been blocked, its project paused, or the rounds of its
+/// mission used up, since it became ready.
 pub fn may_start(state: &State, task: &Entity) -> bool {
     let project = project::project_of(task);
     let is_active = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
-    !task.is_job() && is_active && super::rules::blockers(state, task).is_empty()
+    let has_rounds = mission::out_of_rounds(state, task).is_none();
+    !task.is_job() && is_active && has_rounds && super::rules::blockers(state, task).is_empty()
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {

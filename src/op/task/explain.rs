@@ -6,7 +6,7 @@ use crate::op::kernel::View;
 use crate::op::{Context, job};
 use crate::policy::rules::{Blocker, blockers};
 use crate::policy::standing::{Obstacle, Standing};
-use crate::policy::{approval, project};
+use crate::policy::{approval, mission, project};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
@@ -125,7 +125,11 @@ impl Chain<'_> {
                 self.push(format!("{name} has been {} since {since}", task.phase));
                 let blockers = blockers(self.state, task);
                 if blockers.is_empty() && task.phase == Phase::Ready {
-                    self.push(format!("{name} has not been claimed"));
+                    let why = match mission::out_of_rounds(self.state, task) {
+                        Some(mission) => format!("all rounds of {} are used up", mission.name()),
+                        None => format!("{name} has not been claimed"),
+                    };
+                    self.push(why);
                 }
                 self.earlier_failure(task);
                 if let Some(why) = task.as_job().changed_because() {

@@ -1,6 +1,7 @@
 //! Where the design of a mission stands: what its reviewers said last, and what to do about it.
 
-use super::{ASK, Driver, has_runner};
+use super::file::{ASK, GO, has_runner};
+use super::standing::Driver;
 use crate::base::{EntityType, text};
 use crate::machine::Phase;
 use crate::policy::review;
@@ -66,7 +67,7 @@ impl DesignStanding {
             DesignStep::Approve { requirement } => {
                 ("the reviewers agree".to_owned(), format!("{ASK} to approve {requirement}"))
             }
-            DesignStep::Work { driver: Driver::Go } => ("the reviewers agree".to_owned(), super::GO.to_owned()),
+            DesignStep::Work { driver: Driver::Go } => ("the reviewers agree".to_owned(), GO.to_owned()),
             DesignStep::Work { driver: Driver::Agent } => {
                 ("the reviewers agree".to_owned(), "fire the work with hf-job fire".to_owned())
             }

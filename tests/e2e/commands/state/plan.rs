@@ -6,7 +6,7 @@ use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
 use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{approved, count, found_after, keeps_the_rules, ok};
+use crate::support::steps::{approved, count, found_after, keeps_the_rules, ok, refuses, sh};
 use crate::support::test_vault::{Reply, TestVault, mask};
 
 use super::{m1, state};
@@ -142,6 +142,12 @@ fn a_failed_task_waits_for_more_rounds_and_takes_nothing_along() {
     assert!(m1(&story).contains("\nNEXT_ACTION: ASK operator for more rounds\n"), "{}", m1(&story));
     assert_eq!(story.refuses("state", &["fire", "T-0007"], 3).get("REASON"), "round_limit");
     assert_eq!((count(&story, "EscalationRequired"), count(&story, "MissionRoundBegun")), (0, 4));
+    // Nor can an agent do it by hand.
+    let why = "all 4 rounds of M-0001 are used up; an operator can allow more";
+    let reply = refuses(&story, "hf-task claim T-0007 --actor agent:bee", 3, why);
+    assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("round_limit", "ASK operator"));
+    assert_eq!(sh(&story, "hf-task claim --actor agent:bee").expect_exit(1).get("STATUS"), "NO_TASK");
+    assert!(ok(&story, "hf-task explain T-0007").stdout.contains("all rounds of M-0001 are used up"));
     ok(&story, "hf-state more-rounds 1");
     fs::write(story.dir().join("mended"), "").unwrap();
     state(&story, &["fire", "T-0007"]);

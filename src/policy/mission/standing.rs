@@ -1,0 +1,258 @@
+//! Where a mission stands: the job that it is about, the plan that it follows, and who goes on.
+
+use serde_json::{Map, Value};
+
+use super::{DesignStanding, Rounds, running};
+use crate::base::{Actor, EntityId, EntityType, Subject, Ulid};
+use crate::machine::Phase;
+use crate::policy::rules;
+use crate::state::{Entity, State};
+
+/// Who goes on with a mission after a job of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// `hf-state go`, which fired the job as a step of a round.
+    Go,
+    /// The agent that fired it.
+    Agent,
+}
+
+/// How to take up a task of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeUp {
+    /// Fire its command.
+    Fire,
+    Claim,
+    /// Somebody has it.
+    Show,
+    /// Find out what blocks it.
+    Explain,
+}
+
+/// Where a mission stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MissionStanding {
+    /// As its agent wrote down.
+    Written,
+    /// Reviewers have replied about its design.
+    Reviewed(DesignStanding),
+    /// A job is in progress.
+    InProgress { job: Entity, driver: Driver },
+    /// The last job succeeded.
+    Succeeded { job: Entity, driver: Driver },
+    /// The last job failed, and nobody has fired another one since.
+    Failed { job: Entity, driver: Driver, is_reported: bool, again: Option<Entity> },
+    /// A person ended the last job, and has to say how to go on.
+    EndedByPerson { job: Entity },
+    /// The last job failed, and no round is left.
+    OutOfRounds { job: Option<Entity> },
+    /// A round has begun in which nothing was fired.
+    RoundBegun { driver: Driver },
+    /// Every task of its plan succeeded.
+    PlanDone { of: usize },
+    /// The next task of its plan.
+    Planned { task: Entity, take_up: TakeUp, done: usize, of: usize },
+}
+
+/// Whether a task has not ended and somebody works on it, or will.
+pub fn is_in_progress(task: &Entity) -> bool {
+    match task.phase {
+        Phase::Assigned | Phase::Running | Phase::Retrying => true,
+        Phase::Proposed | Phase::Ready => task.is_job(),
+        _ => false,
+    }
+}
+
+pub(super) fn has_succeeded(task: &Entity) -> bool {
+    task.as_task().succeeded_at().is_some()
+}
+
+pub(super) fn has_failed(task: &Entity) -> bool {
+    task.is_job() && !is_in_progress(task) && !has_succeeded(task)
+}
+
+fn driver_of(job: &Entity) -> Driver {
+    if job.as_task().mission_step().is_some() { Driver::Go } else { Driver::Agent }
+}
+
+pub(super) fn task_named(state: &State, id: &str) -> Option<Entity> {
+    let subject = Subject::new(EntityType::Task, EntityId::parse(id).ok()?);
+    state.entity(&subject).map(|task| task.into_owned())
+}
+
+/// The tasks of a mission's plan, each in its newest attempt.
+pub fn plan(state: &State, mission: &Entity) -> Vec<Entity> {
+    let newest = |task: Entity| match rules::newest_rework(state, &task) {
+        Some(rework) => rework,
+        None => task,
+    };
+    mission.as_mission().plan().filter_map(|id| task_named(state, id)).map(newest).collect()
+}
+
+/// The task that a mission is about: its last job, or one of its jobs that is still in progress; else what its file
+/// names.
+pub fn current(state: &State, mission: &Entity) -> Option<Entity> {
+    let last = mission.as_mission().task().and_then(|task| state.entity(&task)).map(|task| task.into_owned());
+    if last.as_ref().is_some_and(|last| is_in_progress(last) || !last.is_job()) || mission.phase != Phase::Running {
+        return last;
+    }
+    let jobs = state.made_for(&mission.subject, EntityType::Task);
+    let in_progress = jobs.iter().rfind(|task| task.is_job() && is_in_progress(task));
+    in_progress.or_else(|| failure_in_round(mission, &jobs)).cloned().or(last)
+}
+
+/// The newest failed job of a mission's round, if the next one needs a new round. A job that was lost has no result and is
+/// repeated in its round; the next one that is lost counts as failed.
+fn failure_in_round<'a>(mission: &Entity, jobs: &'a [Entity]) -> Option<&'a Entity> {
+    let view = mission.as_mission();
+    let in_round = |job: &&Entity| has_failed(job) && Some(job.last_event) > view.round_by();
+    let is_lost = |job: &&Entity| rules::was_lost(job);
+    let failed = jobs.iter().rfind(|job| in_round(job) && !is_lost(job));
+    let mut lost = jobs.iter().filter(|job| in_round(job) && is_lost(job));
+    failed.or_else(|| lost.nth(LOST_MAX_COUNT)).filter(|_| view.was_tried())
+}
+
+/// How many jobs of one round can be lost before that counts as a failure.
+const LOST_MAX_COUNT: usize = 1;
+
+/// Whether the next job of a mission needs a new round: the first one does, and one after a failure.
+pub fn needs_round(state: &State, mission: &Entity) -> bool {
+    let jobs = state.made_for(&mission.subject, EntityType::Task);
+    mission.as_mission().round() == 0 || failure_in_round(mission, &jobs).is_some()
+}
+
+/// The running mission that a job belongs to: its own if it names one, else that of its requirement, or that of the agent
+/// that fires it in the same project. What a step of `hf-state go` fires while it runs is part of that step.
+pub fn of_job(state: &State, actor: &Actor, task: Option<&Entity>, payload: &Map<String, Value>) -> Option<Entity> {
+    let mission = running(state)?;
+    let member = |name: &str| payload.get(name).and_then(Value::as_str);
+    let view = mission.as_mission();
+    let is_named = |id: &str| id == mission.subject.id();
+    if let Some(id) = member("of_mission") {
+        return is_named(id).then_some(mission);
+    }
+    if current(state, &mission).is_some_and(|job| is_in_progress(&job) && driver_of(&job) == Driver::Go) {
+        return None;
+    }
+    let given = task.and_then(|task| task.as_task().mission()).is_some_and(|of| of == mission.subject);
+    let requirement = match task {
+        Some(task) => task.as_task().requirement().map(|requirement| requirement.id().to_owned()),
+        None => member("requirement_id").map(str::to_owned),
+    };
+    let for_requirement = requirement.is_some() && requirement.as_deref() == view.requirement_id();
+    let project_of_mission = view.requirement().and_then(|requirement| state.entity(&requirement)?.project.clone());
+    let project_of_job = match task {
+        Some(task) => task.project.clone(),
+        None => state.project_of(EntityType::Task, payload),
+    };
+    let same_project = project_of_mission.is_none() || project_of_mission == project_of_job;
+    let for_no_other = requirement.is_none() || view.requirement_id().is_none();
+    // What an operator starts is for every agent.
+    let started_by = view.started_by().and_then(|by| Actor::parse(by).ok());
+    let by_its_agent = started_by.is_some_and(|by| by == *actor || !by.is_autonomous());
+    let by_its_agent = for_no_other && same_project && by_its_agent;
+    (given || for_requirement || by_its_agent).then_some(mission)
+}
+
+impl MissionStanding {
+    /// Where a mission stands that is running.
+    pub fn of_mission(state: &State, mission: &Entity) -> MissionStanding {
+        let view = mission.as_mission();
+        let out_of_rounds = Rounds::of_mission(state, mission).are_used_up();
+        let job = current(state, mission).filter(Entity::is_job);
+        let plan = plan(state, mission);
+        let since = |event: Option<Ulid>| event > view.written_by();
+        let is_done = !plan.is_empty() && plan.iter().all(has_succeeded);
+        if mission.phase == Phase::Passed && is_done && plan.iter().any(|task| since(Some(task.last_event))) {
+            return MissionStanding::PlanDone { of: plan.len() };
+        }
+        if mission.phase != Phase::Running {
+            return match mission.phase == Phase::Failed && out_of_rounds {
+                true => MissionStanding::OutOfRounds { job: None },
+                false => MissionStanding::Written,
+            };
+        }
+        if let Some(design) = newest_design(state, mission, job.as_ref(), &plan) {
+            return MissionStanding::Reviewed(design);
+        }
+        let next = plan.iter().find(|task| !has_succeeded(task));
+        let driver = job.as_ref().map_or(Driver::Agent, driver_of);
+        match job {
+            Some(job) if is_in_progress(&job) && since(Some(job.last_event)) => {
+                MissionStanding::InProgress { job, driver }
+            }
+            Some(job) if has_failed(&job) && view.was_tried() && since(Some(job.last_event)) => {
+                // After a stop, hf-state go takes the next round by itself.
+                let is_gos = driver == Driver::Go && rules::was_stopped(&job);
+                if rules::was_ended_by_person(&job) && !is_gos {
+                    return MissionStanding::EndedByPerson { job };
+                }
+                match out_of_rounds && needs_round(state, mission) {
+                    true => MissionStanding::OutOfRounds { job: Some(job) },
+                    false => {
+                        let is_reported = view.reported().as_ref() == Some(&job.subject);
+                        let again = next.filter(|task| task.as_task().aborted_at().is_none()).cloned();
+                        MissionStanding::Failed { job, driver, is_reported, again }
+                    }
+                }
+            }
+            job => match next {
+                Some(task) if since(Some(task.last_event)) || since(job.as_ref().map(|job| job.last_event)) => {
+                    let done = plan.iter().filter(|task| has_succeeded(task)).count();
+                    let (task, of) = (task.clone(), plan.len());
+                    MissionStanding::Planned { take_up: take_up(&task), task, done, of }
+                }
+                Some(_) => MissionStanding::Written,
+                None => match job {
+                    Some(job) if has_succeeded(&job) && view.was_tried() && since(Some(job.last_event)) => {
+                        MissionStanding::Succeeded { job, driver }
+                    }
+                    Some(_) if !view.was_tried() && since(view.round_by()) => MissionStanding::RoundBegun { driver },
+                    _ => MissionStanding::Written,
+                },
+            },
+        }
+    }
+}
+
+/// Where the design of a running mission stands, if nothing was written down or worked on since the last reply about it.
+fn newest_design(state: &State, mission: &Entity, job: Option<&Entity>, plan: &[Entity]) -> Option<DesignStanding> {
+    let view = mission.as_mission();
+    if Rounds::of_mission(state, mission).are_used_up() || job.is_some_and(is_in_progress) {
+        return None;
+    }
+    let (design, reviewed_by) = DesignStanding::of_mission(state, mission)?;
+    let work = job.into_iter().chain(plan).map(|task| task.last_event);
+    let newest = work.chain(view.written_by()).chain(view.round_by()).max();
+    (Some(reviewed_by) > newest).then_some(design)
+}
+
+/// How to take up a task of a plan that has not succeeded.
+fn take_up(task: &Entity) -> TakeUp {
+    match task.phase {
+        Phase::Ready if planned_command(task).is_some() => TakeUp::Fire,
+        Phase::Ready => TakeUp::Claim,
+        Phase::Assigned | Phase::Running | Phase::Retrying => TakeUp::Show,
+        _ => TakeUp::Explain,
+    }
+}
+
+/// The command that a plan has for a task.
+pub fn planned_command(task: &Entity) -> Option<&Value> {
+    task.as_task().planned()?.get("command")
+}
+
+/// Whether only an operator can say how to go on after the end of a job: a person ended it, or its mission has no round
+/// left.
+pub fn is_operators(state: &State, job: &Entity) -> bool {
+    let mission = job.as_task().mission().and_then(|mission| state.entity(&mission));
+    let is_out = |mission: &Entity| mission.phase != Phase::Passed && Rounds::of_mission(state, mission).are_used_up();
+    has_failed(job) && (rules::was_ended_by_person(job) || mission.is_some_and(|mission| is_out(&mission)))
+}
+
+/// The running mission that a task belongs to, if it can go on only with more rounds.
+pub fn out_of_rounds(state: &State, task: &Entity) -> Option<Entity> {
+    let mission = task.as_task().mission().and_then(|mission| state.entity(&mission))?.into_owned();
+    let is_out = Rounds::of_mission(state, &mission).are_used_up() && needs_round(state, &mission);
+    (mission.phase == Phase::Running && is_out).then_some(mission)
+}
