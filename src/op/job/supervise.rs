@@ -263,6 +263,10 @@ impl Supervision<'_> {
         }
         // If this fails the exit record remains.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &outcome.record);
+        if recorded.is_ok() && outcome.rest.is_none() {
+            // The log knows the end, even if the exit record could not be written.
+            self.job.forget_running();
+        }
         Ok(FinishedRun { record: outcome.record, logref, recorded: recorded.map(drop), rest: outcome.rest })
     }
 
