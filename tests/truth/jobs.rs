@@ -140,6 +140,8 @@ impl Jobs {
     /// Kills the supervisor of a job; its command dies with it.
     pub fn kill_supervisor(&self, task: &str) -> Result<(), Wrong> {
         let id = task.trim_start_matches("task:");
+        // A job whose first supervisor dies before that is not lost: whoever looks next starts it.
+        until("a supervisor has the job", || Ok(self.folder(task).join("taken").exists()))?;
         let supervises = |process: &Process| process.words.iter().any(|word| word == id.as_bytes());
         until("a killed job is gone", || {
             // One that is just being started has no words of its own yet, so look again.

@@ -169,11 +169,23 @@ impl TestJobVault {
         self.gone();
     }
 
+    /// The supervisor of a job, as soon as it has taken the job over. If it is killed before that, the job is not lost, but
+    /// gets its first supervisor from whoever looks at it next.
+    #[track_caller]
+    pub fn supervisor(&self, reference: &str) -> i32 {
+        let task = id(self, "task", reference);
+        while !self.job(reference).join("taken").exists() {
+            std::thread::yield_now();
+        }
+        let words = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let supervises = |pid: i32| words(pid).windows(task.len()).any(|part| part == task.as_bytes());
+        self.processes().into_iter().find(|(pid, _)| supervises(*pid)).expect("a supervisor").0
+    }
+
     /// Lets another supervisor have a job that waits, as `fire` does: the lock is its standard input.
     pub fn supervise_anew(&self, reference: &str) -> Child {
         let task = id(self, "task", reference);
-        let [(supervisor, _)] = self.processes().try_into().expect("one supervisor");
-        kill(supervisor, Signal::KILL);
+        kill(self.supervisor(reference), Signal::KILL);
         let lock = File::options().read(true).write(true).open(self.job(reference).join("lock")).expect("a lock");
         lock.lock().expect("the supervisor is gone");
         let vault = self.vault().display().to_string();

@@ -6,7 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde_json::json;
 
 use crate::support::job_fixture::{TestJobVault, ends, kill, lives, waiting};
-use crate::support::steps::{count, id, ok, sh, state};
+use crate::support::steps::{count, ok, sh, state};
 use crate::support::test_vault::Reply;
 
 #[test]
@@ -147,11 +147,7 @@ fn a_queued_job_whose_supervisor_is_killed_is_lost() {
     let mut go = story.gate("go");
     story.fire("read x <go");
     story.fire("touch ran");
-    let task = id(&story, "task", "T-0002");
-    let words = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let supervises = |pid: i32| words(pid).windows(task.len()).any(|part| part == task.as_bytes());
-    let (supervisor, _) = story.processes().into_iter().find(|(pid, _)| supervises(*pid)).unwrap();
-    kill(supervisor, Signal::KILL);
+    kill(story.supervisor("T-0002"), Signal::KILL);
     let reply = story.poll("T-0002");
     assert_eq!((reply.get("EXIT"), reply.get("SUM")), ("1", "Job was lost with its supervisor"));
     go.open();

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
-use crate::support::steps::{count, id, kinds, ok, sh, state};
+use crate::support::steps::{count, kinds, ok, sh, state};
 use crate::support::test_vault::Reply;
 
 /// A script that counts its runs, reports when it is up, and notices if it runs twice at the same time. Its first runs
@@ -27,14 +27,6 @@ fn lose(story: &TestJobVault, reference: &str) {
 /// How many times the command ran.
 fn runs(story: &TestJobVault) -> usize {
     fs::read_to_string(story.dir().join("ran")).unwrap_or_default().lines().count()
-}
-
-/// The supervisor of a job that has not started.
-fn waiting_supervisor(story: &TestJobVault, reference: &str) -> i32 {
-    let task = id(story, "task", reference);
-    let words = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let supervises = |pid: i32| words(pid).windows(task.len()).any(|part| part == task.as_bytes());
-    story.processes().into_iter().find(|(pid, _)| supervises(*pid)).expect("a supervisor").0
 }
 
 /// T21: a job that a signal ended is retried, if it has retries.
@@ -180,11 +172,11 @@ fn a_queued_job_with_retries_gets_another_supervisor() {
     story.fire("read x <go");
     story.fire_with(&["--retries", "2"], "echo my turn");
     for _ in 0..2 {
-        kill(waiting_supervisor(&story, "T-0002"), Signal::KILL);
+        kill(story.supervisor("T-0002"), Signal::KILL);
         let reply = ok(&story, "hf-job check T-0002");
         assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("QUEUED", "Waiting for its turn"));
     }
-    let replaced = waiting_supervisor(&story, "T-0002");
+    let replaced = story.supervisor("T-0002");
     assert!(lives(replaced));
     assert_eq!(count(&story, "TaskRetrying"), 0, "its command never ran");
     go.open();
@@ -192,9 +184,9 @@ fn a_queued_job_with_retries_gets_another_supervisor() {
     // One with a single retry is lost for good the second time.
     story.fire("read x <go");
     story.fire_with(&["--retries", "1"], "touch ran");
-    kill(waiting_supervisor(&story, "T-0004"), Signal::KILL);
+    kill(story.supervisor("T-0004"), Signal::KILL);
     ok(&story, "hf-watchdog");
-    kill(waiting_supervisor(&story, "T-0004"), Signal::KILL);
+    kill(story.supervisor("T-0004"), Signal::KILL);
     assert_eq!(story.poll("T-0004").get("SUM"), "Job was lost with its supervisor");
     go.open();
     story.poll("T-0003");

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::{because, problems, told};
-use crate::support::job_fixture::{TestJobVault, ends, kill};
+use crate::support::job_fixture::{TestJobVault, kill};
 use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds_since, ok, running, sh, state};
 use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::at;
@@ -175,10 +175,10 @@ fn a_list_of_jobs_shows_what_it_has_just_recorded() {
     ok(&hive, "hf-require propose Login");
     hive.fire_with(&["--requirement", "REQ-0001"], "true");
     hive.fire_with(&["--after", "T-0001"], "true");
-    for (pid, process) in hive.processes() {
-        kill(pid, Signal::KILL);
-        ends(pid, &process);
+    for task in ["T-0001", "T-0002"] {
+        kill(hive.supervisor(task), Signal::KILL);
     }
+    hive.gone();
     let listed = ok(&hive, "hf-job list");
     let states: Vec<&str> = listed.all("JOB").iter().filter_map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(states, ["FAIL", "LOST"], "{listed:#?}");

@@ -189,9 +189,7 @@ fn a_job_that_lost_its_supervisor_while_it_waited_holds_up_nobody() {
     // Nothing but the approval is missing when its supervisor dies.
     let fired = story.fires(&["--destructive", "--retries", "2"], "true");
     assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
-    for (supervisor, _) in story.processes() {
-        kill(supervisor, Signal::KILL);
-    }
+    kill(story.supervisor("T-0001"), Signal::KILL);
     story.gone();
     ok(&story, "hf-decide approve DEC-0001");
     assert_eq!(state(&story, "T-0001"), "Ready");
@@ -274,7 +272,7 @@ fn a_wait_is_for_jobs_and_keeps_its_limit() {
 fn a_job_that_ended_before_its_command_ran_has_no_log() {
     type Ending = fn(&TestJobVault);
     let endings: [(&str, Ending); 2] = [
-        ("LOST", |story| kill(story.processes().remove(0).0, Signal::KILL)),
+        ("LOST", |story| kill(story.supervisor("T-0002"), Signal::KILL)),
         ("FAIL", |story| drop(ok(story, "hf-job cancel T-0002"))),
     ];
     for (standing, end) in endings {
