@@ -34,10 +34,10 @@ use crate::reply::Replies;
 A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit. While an agent waits, \
 the claims on its tasks are renewed, and it is not INACTIVE.
 
-hf-job cancel, a stop and a time limit end all processes of a job, whatever sessions they made: TERM, then KILL after \
-jobs.kill_grace seconds, until none is left. Each one that cannot be ended is named (LEFT), and then the reply does not \
-say CANCELLED. Processes that a job leaves behind when it ends by itself may go on; hf-job cancel and hf-stop end them, too. \
-A job that was fired by a job is not part of it. If the supervisor was killed, processes are found by their control group, \
+hf-job cancel, hf-task abort, a stop and a time limit end all processes of a job, whatever sessions they made: TERM, then \
+KILL after jobs.kill_grace seconds, until none is left. Each one that cannot be ended is named (LEFT), and then the reply \
+does not say CANCELLED. Processes that a job leaves behind when it ends by itself may go on; hf-job cancel and hf-stop end \
+them, too, and so does a retry. A job that was fired by a job is not part of it. If the supervisor was killed, processes are found by their control group, \
 where one can be made (jobs.control_groups), else by what they inherited: one that has given up everything is then not \
 found.
 

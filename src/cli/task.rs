@@ -236,7 +236,7 @@ enum Verb {
         #[command(flatten)]
         work: WorkArgs,
     },
-    /// Cancel a task
+    /// Cancel a task; all processes of a job are ended first
     Abort {
         /// The task, such as T-0001
         reference: String,

@@ -47,6 +47,11 @@ impl RunGroup {
         (is_ours && path.join(PROCS).exists()).then(|| RunGroup { dir: path.to_owned() })
     }
 
+    /// The group of another run of the same job, made next to one at a recorded path, if it still exists.
+    pub fn beside(path: &Path, run_id: &str) -> Option<RunGroup> {
+        RunGroup::at(&path.with_file_name(format!("{PREFIX}{run_id}")))
+    }
+
     pub fn path(&self) -> &Path {
         &self.dir
     }

@@ -3,8 +3,8 @@
 //!
 //! No signal can reach a stranger: a child keeps its pid until its parent reaps it, and the parent is the one who looks.
 //!
-//! The supervisor of a job, and what is below it, is left out: a job outlives the one who fired it. It is known by the
-//! lock that it holds, as in `descendants`.
+//! The supervisor of a job, and what is below it, is left out: a job outlives the one who fired it. It is known by its
+//! arguments and by the lock that it holds, as in `descendants`.
 //!
 //! Nothing here allocates or takes a lock, so that a process may use it between fork and exec.
 
@@ -21,7 +21,8 @@ use rustix::io::{Errno, read, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
 use super::clock;
-use super::files::is_lock_path;
+use super::detach::is_supervisors;
+use super::files::task_of_held_file;
 
 const PROCESSES: &CStr = c"/proc";
 /// How often to look again: there is no notification for a child that is inherited.
@@ -31,6 +32,8 @@ const STAT_BYTES: usize = 256;
 const ENTRIES_BYTES: usize = 4096;
 /// The longest path that Linux knows.
 const PATH_BYTES: usize = 4096;
+/// Enough for the first two arguments of a program, of which the first may be a path.
+const ARGUMENTS_BYTES: usize = PATH_BYTES + 64;
 /// Enough for what the kernel tells about an open file and its locks.
 const INFO_BYTES: usize = 1024;
 
@@ -88,10 +91,17 @@ fn parent_of(processes: &OwnedFd, name: &[u8]) -> Option<i32> {
     parent_in(&stat[..bytes])
 }
 
-/// Whether the process with this name in `/proc` holds the lock of a job. Looks twice: a supervisor that is just starting
-/// moves the lock from one descriptor to another.
+/// Whether the process with this name in `/proc` supervises a job. Looks twice: a supervisor that is just starting moves the
+/// lock from one descriptor to another.
 fn supervises(processes: &OwnedFd, name: &[u8]) -> bool {
-    holds_lock(processes, name) || holds_lock(processes, name)
+    has_arguments(processes, name) && (holds_lock(processes, name) || holds_lock(processes, name))
+}
+
+fn has_arguments(processes: &OwnedFd, name: &[u8]) -> bool {
+    let mut arguments = [0; ARGUMENTS_BYTES];
+    let Some(file) = open_at(processes, &[name, b"cmdline"], OFlags::RDONLY) else { return false };
+    let bytes = retry_on_intr(|| read(&file, &mut arguments)).unwrap_or(0);
+    is_supervisors(&arguments[..bytes])
 }
 
 fn holds_lock(processes: &OwnedFd, name: &[u8]) -> bool {
@@ -101,7 +111,7 @@ fn holds_lock(processes: &OwnedFd, name: &[u8]) -> bool {
     while let Some(Ok(entry)) = entries.next() {
         let mut path = [MaybeUninit::uninit(); PATH_BYTES];
         let is_lock = readlinkat_raw(&open, entry.file_name(), &mut path)
-            .is_ok_and(|(path, _)| is_lock_path(Path::new(OsStr::from_bytes(path))));
+            .is_ok_and(|(path, _)| task_of_held_file(Path::new(OsStr::from_bytes(path))).is_some());
         if is_lock && is_locked(processes, name, entry.file_name().to_bytes()) {
             return true;
         }

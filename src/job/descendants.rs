@@ -1,16 +1,18 @@
 //! The processes below another process, as the kernel lists them at one moment.
 //!
 //! A supervisor of another job, and what is below it, is left out: it got here because a job fired it, and a job outlives
-//! the job that fired it. It is known by the lock that it holds.
+//! the job that fired it. It is known by its arguments and by the lock that it holds.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::files::is_lock_path;
+use super::detach::is_supervisors;
+use super::files::task_of_held_file;
 use super::identity::Stat;
 
 const PROCESSES: &str = "/proc";
@@ -19,7 +21,7 @@ const PROCESSES: &str = "/proc";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
-    start_ticks: u64,
+    pub(super) start_ticks: u64,
     pub name: String,
 }
 
@@ -94,13 +96,30 @@ impl ProcessTable {
     }
 }
 
-/// Whether a process holds the lock of a job. One that waits for it has the file open, too, but not locked.
+/// Whether the environment of a process has a variable that fits, written as `NAME=VALUE`. That of another user's process
+/// cannot be read.
+pub fn has_variable(pid: i32, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+    let variables = fs::read(format!("{PROCESSES}/{pid}/environ")).unwrap_or_default();
+    variables.split(|&byte| byte == 0).any(fits)
+}
+
+/// Whether a process supervises a job.
 pub fn supervises(pid: i32) -> bool {
-    let open = fs::read_dir(format!("{PROCESSES}/{pid}/fd")).into_iter().flatten().flatten();
-    let of_job = open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|path| is_lock_path(&path)));
-    let held = |name: &Path| {
-        let info = fs::read_to_string(Path::new(PROCESSES).join(pid.to_string()).join("fdinfo").join(name));
+    supervised_task(pid).is_some()
+}
+
+/// The task of the job that a process supervises: it has the arguments of a supervisor, and holds the lock of the job, or
+/// the file that says that processes of the job are left. One that waits for the lock has it open, too, but not locked.
+pub fn supervised_task(pid: i32) -> Option<String> {
+    let of_process = Path::new(PROCESSES).join(pid.to_string());
+    if !is_supervisors(&fs::read(of_process.join("cmdline")).ok()?) {
+        return None;
+    }
+    let is_locked = |name: &OsStr| {
+        let info = fs::read_to_string(of_process.join("fdinfo").join(name));
         info.is_ok_and(|info| info.lines().any(|line| line.starts_with("lock:") && line.contains(" WRITE ")))
     };
-    of_job.map(|entry| entry.file_name()).any(|name| held(Path::new(&name)))
+    let open = fs::read_dir(of_process.join("fd")).ok()?.flatten();
+    open.filter(|entry| is_locked(&entry.file_name()))
+        .find_map(|entry| task_of_held_file(&fs::read_link(entry.path()).ok()?).map(str::to_owned))
 }

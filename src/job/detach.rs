@@ -38,6 +38,14 @@ pub enum StartWith<'a> {
 
 /// The name of a supervisor in a list of processes.
 const SUPERVISOR_NAME: &str = "hf-job";
+/// The first argument of a supervisor.
+pub const SUPERVISE: &str = "supervise";
+
+/// Whether these are the arguments of a supervisor, each ended by a zero byte. Allocates nothing: it is also used between
+/// fork and exec.
+pub(super) fn is_supervisors(arguments: &[u8]) -> bool {
+    arguments.split(|&byte| byte == 0).nth(1) == Some(SUPERVISE.as_bytes())
+}
 
 /// Starts the supervisor of the job whose lock is given. The arguments must contain absolute paths only, because it starts
 /// in `/`. The caller has to wait for the child or exit: otherwise it stays a zombie after its end.

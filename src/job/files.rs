@@ -44,6 +44,8 @@ const CONTROL: &str = "control";
 const WORD: &str = "word";
 const SPEC: &str = "spec.json";
 const IDENTITY: &str = "identity.json";
+const EXIT_PREFIX: &str = "exit-";
+const EXIT_SUFFIX: &str = ".json";
 
 /// Arguments and variables can be as long as the kernel allows, and are escaped here.
 const SPEC_MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -83,12 +85,12 @@ impl JobControl {
     }
 }
 
-/// Whether a path is that of the lock of some job. Allocates nothing: it is also used between fork and exec.
-pub(super) fn is_lock_path(path: &Path) -> bool {
+/// The task of a job whose supervisor holds the file at this path. Allocates nothing: it is also used between fork and exec.
+pub(super) fn task_of_held_file(path: &Path) -> Option<&str> {
     let mut names = path.iter().rev();
-    let [lock, task, jobs] = [names.next(), names.next(), names.next()];
-    let is_id = task.and_then(|task| task.to_str()).is_some_and(EntityId::is_valid);
-    lock == Some(LOCK.as_ref()) && jobs == Some(JOBS.as_ref()) && is_id
+    let [file, task, jobs] = [names.next()?, names.next()?, names.next()?];
+    let is_held = file == LOCK || file == LEFT;
+    task.to_str().filter(|task| is_held && jobs == JOBS && EntityId::is_valid(task))
 }
 
 /// The directory of a job.
@@ -249,6 +251,12 @@ impl JobDir {
             }
             record => Ok(record),
         }
+    }
+
+    /// The ids of all runs that were started or about to start.
+    pub(super) fn runs(&self) -> Result<Vec<String>> {
+        let of_name = |name: &str| name.strip_prefix(EXIT_PREFIX)?.strip_suffix(EXIT_SUFFIX).map(str::to_owned);
+        Ok(self.dir.list()?.iter().filter_map(|(name, _)| of_name(name)).collect())
     }
 
     /// Reserves the space for a run's exit record, durably. Refused if the run has ended already.
@@ -433,7 +441,7 @@ fn open_vault(path: &Path) -> Result<Dir> {
 }
 
 fn exit_name(run_id: &EntityId) -> String {
-    format!("exit-{run_id}.json")
+    format!("{EXIT_PREFIX}{run_id}{EXIT_SUFFIX}")
 }
 
 #[cfg(test)]

@@ -51,9 +51,10 @@ impl Identity {
         Ok(self.boot_id == boot_id()?)
     }
 
-    /// The control group of its run, if it still exists.
-    pub fn run_group(&self) -> Option<RunGroup> {
-        self.control_group.as_deref().and_then(RunGroup::at)
+    /// The control groups of runs of its job, as far as they exist.
+    pub fn run_groups(&self, run_ids: &[String]) -> Vec<RunGroup> {
+        let own = self.control_group.iter();
+        own.flat_map(|own| run_ids.iter().filter_map(|run_id| RunGroup::beside(own, run_id))).collect()
     }
 
     /// Whether this very process is still running. A zombie is not.

@@ -1,6 +1,7 @@
 //! What a run left behind when it ended by itself. The run is over and its result is recorded; its processes may go on.
 //! Its supervisor stays with them as their parent until the last one has ended, or until everything is stopped.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::clock;
@@ -33,8 +34,17 @@ impl Leftover {
         unique(self.trees.iter().flat_map(RunTree::living).collect())
     }
 
+    /// Ends them. Those that cannot be ended stay known.
+    pub fn end(&self, grace: Duration) {
+        end_all(grace, &|| self.living(), &|_| self.kill());
+    }
+
+    fn kill(&self) {
+        self.trees.iter().for_each(RunTree::kill);
+    }
+
     /// Stays with them until all have ended. They are ended themselves as soon as `halts` says so, or a signal asks this
-    /// process to end.
+    /// process to end; one that cannot be ended, such as a process of another user, is not left alone for that.
     pub fn look_after(
         &self,
         grace: Duration,
@@ -42,7 +52,7 @@ impl Leftover {
         control: &ControlWatch,
         halts: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let mut list_at: Option<Instant> = None;
+        let (mut list_at, mut was_ended) = (None::<Instant>, false);
         loop {
             let now = clock::now();
             // Without children there is nobody below them either.
@@ -51,13 +61,19 @@ impl Leftover {
                 if self.living().is_empty() {
                     break;
                 }
-                list_at = clock::after(now, LIST_EVERY);
+                list_at = clock::after(now, LIST_EVERY).filter(|_| !was_ended);
             }
-            if halts() || signals.asked().is_some() {
-                end_all(grace, &|| self.living(), &|_| self.trees.iter().for_each(RunTree::kill));
-                break;
+            match was_ended {
+                true => {
+                    self.kill();
+                    thread::sleep(CHECK_EVERY);
+                }
+                false if halts() || signals.asked().is_some() => {
+                    self.end(grace);
+                    (was_ended, list_at) = (true, None);
+                }
+                false => control.wait(CHECK_EVERY, signals)?,
             }
-            control.wait(CHECK_EVERY, signals)?;
         }
         self.trees.iter().for_each(RunTree::close);
         Ok(())

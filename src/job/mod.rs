@@ -70,7 +70,7 @@ mod wait;
 pub use ask::{Answer, Interruption, OUTPUT_MAX_BYTES, OWNER_VARS, Program, ask, ask_for, ask_on_terminal, ask_unless};
 pub use bind::{DEFAULT_PATH, find_program, named_files};
 pub use clock::now as moment;
-pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
+pub use detach::{SUPERVISE, StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{CancelReason, JobDir};
 pub use identity::Identity;

@@ -1,8 +1,8 @@
 //! The processes of a run whose supervisor is gone: finds them, and ends them. And asks a supervisor to look at its flags.
 //!
-//! A process belongs to the run if it is its main process, in its control group, or below such a process; if it has `alive`
+//! A process belongs to a run if it is its main process, in its control group, or below such a process; if it has `alive`
 //! open; or if its environment names the run. Only supervisors of other jobs that were fired by the run, and what is below
-//! them, do not belong to it.
+//! them, do not belong to it. Every run of the job counts: what the first one left behind outlives the second, too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroup::RunGroup;
-use super::descendants::{Process, ProcessTable, supervises};
+use super::descendants::{Process, ProcessTable, has_variable, supervised_task};
 use super::files::JobDir;
-use super::identity::Identity;
+use super::identity::{Identity, Stat};
 use super::probe::{JobLiveness, probe};
 use super::run::RUN_ID_VAR;
 use super::tree::{end_all, named, unique};
@@ -30,7 +30,7 @@ pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<V
     }
 }
 
-/// Ends what the newest run of a job left behind. Returns the processes that could not be ended, as `PID NAME`.
+/// Ends what the runs of a job left behind. Returns the processes that could not be ended, as `PID NAME`.
 pub fn end_rest(job: &JobDir, grace: Duration) -> Result<Vec<String>> {
     match job.identity()? {
         Some(identity) if identity.is_of_this_boot()? => end_members(job, &identity, grace),
@@ -45,23 +45,22 @@ pub fn has_rest(job: &JobDir) -> Result<bool> {
     Ok(job.left_file()?.map_or(Ok(false), is_held)? || !rest(job)?.is_empty())
 }
 
-/// The processes of the newest run of a job, as `PID NAME`.
+/// The processes of the runs of a job, as `PID NAME`.
 pub fn rest(job: &JobDir) -> Result<Vec<String>> {
     match job.identity()? {
-        Some(identity) if identity.is_of_this_boot()? => Ok(named(&members(&identity, alive_of(job)?))),
+        Some(identity) if identity.is_of_this_boot()? => Ok(named(&Members::of_job(job, &identity)?.living())),
         _ => Ok(Vec::new()),
     }
 }
 
 fn end_members(job: &JobDir, identity: &Identity, grace: Duration) -> Result<Vec<String>> {
-    let alive = alive_of(job)?;
-    let group = identity.run_group();
+    let members = Members::of_job(job, identity)?;
     let kill = |left: &[Process]| {
-        group.iter().for_each(RunGroup::kill);
+        members.groups.iter().for_each(RunGroup::kill);
         left.iter().for_each(|process| process.signal(Signal::KILL));
     };
-    let left = end_all(grace, &|| members(identity, alive), &kill);
-    group.iter().for_each(RunGroup::remove);
+    let left = end_all(grace, &|| members.living(), &kill);
+    members.groups.iter().for_each(RunGroup::remove);
     Ok(named(&left))
 }
 
@@ -82,12 +81,7 @@ pub fn signal_supervisor(job: &JobDir) {
 }
 
 /// One file of this machine: its device and its number there.
-pub(super) type FileNumber = (u64, u64);
-
-/// The `alive` file of the newest run.
-pub(super) fn alive_of(job: &JobDir) -> Result<Option<FileNumber>> {
-    number_of(job.alive_file())
-}
+type FileNumber = (u64, u64);
 
 fn number_of(file: Result<Option<fs::File>>) -> Result<Option<FileNumber>> {
     let failed = |e| Error::system("cannot check a file of a job", e);
@@ -95,34 +89,63 @@ fn number_of(file: Result<Option<fs::File>>) -> Result<Option<FileNumber>> {
     file?.map(number).transpose().map_err(failed)
 }
 
-/// The live processes of a run.
-pub(super) fn members(identity: &Identity, alive: Option<FileNumber>) -> Vec<Process> {
-    let table = ProcessTable::read();
-    let mut roots: BTreeSet<i32> = identity.run_group().iter().flat_map(RunGroup::pids).collect();
-    roots.extend(table.pids().filter(|pid| belongs(&table, *pid, identity, alive)));
-    roots.retain(|pid| !is_of_another_job(&table, *pid));
-    let roots: Vec<i32> = roots.into_iter().collect();
-    let mut found = table.below(&roots);
-    found.extend(roots.iter().filter_map(|pid| table.process(*pid)));
-    unique(found)
+/// How the processes of a job's runs are known.
+pub(super) struct Members<'a> {
+    task: &'a str,
+    /// The main process of the newest run.
+    identity: &'a Identity,
+    /// The variable that names a run, with the id of each.
+    variables: Vec<Vec<u8>>,
+    groups: Vec<RunGroup>,
+    /// The `alive` file of the newest run.
+    alive: Option<FileNumber>,
 }
 
-/// Whether a process itself shows that it belongs to the run.
-fn belongs(table: &ProcessTable, pid: i32, identity: &Identity, alive: Option<FileNumber>) -> bool {
-    let Some(stat) = table.stat(pid).filter(|stat| stat.start_ticks >= identity.start_ticks) else { return false };
-    let is_main = pid == identity.pid && stat.start_ticks == identity.start_ticks;
-    let is_named = || {
-        let wanted = format!("{RUN_ID_VAR}={}", identity.run_id);
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
-    };
-    is_main || is_named() || alive.is_some_and(|alive| has_open(pid, alive))
-}
+impl Members<'_> {
+    pub fn of_job<'a>(job: &'a JobDir, identity: &'a Identity) -> Result<Members<'a>> {
+        let mut run_ids = job.runs()?;
+        run_ids.extend(Some(identity.run_id.clone()).filter(|newest| !run_ids.contains(newest)));
+        let variables = run_ids.iter().map(|run_id| format!("{RUN_ID_VAR}={run_id}").into_bytes()).collect();
+        let groups = identity.run_groups(&run_ids);
+        Ok(Members { task: job.task().as_str(), identity, variables, groups, alive: number_of(job.alive_file())? })
+    }
 
-/// Whether a process supervises a job, or is below one that does.
-fn is_of_another_job(table: &ProcessTable, pid: i32) -> bool {
-    let above = std::iter::successors(Some(pid), |pid| table.stat(*pid).map(|stat| stat.parent));
-    above.take_while(|pid| *pid > 1).any(supervises)
+    /// Those that are alive.
+    pub fn living(&self) -> Vec<Process> {
+        let table = ProcessTable::read();
+        let mut roots: BTreeSet<i32> = self.groups.iter().flat_map(RunGroup::pids).collect();
+        roots.extend(table.pids().filter(|pid| self.is_marked(&table, *pid)));
+        roots.retain(|pid| !self.is_of_another_job(&table, *pid));
+        let mut roots: Vec<i32> = roots.into_iter().collect();
+        let mut found: Vec<Process> = roots.iter().filter_map(|pid| table.process(*pid)).collect();
+        // What its own supervisor looks after, which may be a process of another user, of which nothing else is known.
+        let supervisor = self.identity.supervisor;
+        roots.extend(Some(supervisor).filter(|pid| supervised_task(*pid).as_deref() == Some(self.task)));
+        found.extend(table.below(&roots));
+        unique(found)
+    }
+
+    /// Whether a process itself shows that it belongs to a run.
+    fn is_marked(&self, table: &ProcessTable, pid: i32) -> bool {
+        let is_main = |stat: &Stat| pid == self.identity.pid && stat.start_ticks == self.identity.start_ticks;
+        table.stat(pid).is_some_and(is_main)
+            || self.is_named_by(pid)
+            || self.alive.is_some_and(|alive| has_open(pid, alive))
+    }
+
+    /// Whether the environment of a process names a run.
+    fn is_named_by(&self, pid: i32) -> bool {
+        has_variable(pid, &|variable| self.variables.iter().any(|wanted| wanted == variable))
+    }
+
+    /// Whether a process supervises another job, or is below a supervisor that has the variables of a run because the run
+    /// fired its job. A job that fired this one may be above it, too.
+    fn is_of_another_job(&self, table: &ProcessTable, pid: i32) -> bool {
+        let above = std::iter::successors(Some(pid), |pid| table.stat(*pid).map(|stat| stat.parent));
+        let nearest = above.take_while(|pid| *pid > 1).find_map(|pid| Some((pid, supervised_task(pid)?)));
+        nearest
+            .is_some_and(|(supervisor, task)| task != self.task && (supervisor == pid || self.is_named_by(supervisor)))
+    }
 }
 
 /// Whether a process has this file open.

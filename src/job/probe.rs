@@ -4,7 +4,7 @@ use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
 use super::lock::JobLock;
-use super::orphan::{alive_of, members};
+use super::orphan::Members;
 use crate::base::{EntityId, Error, ErrorKind, Result};
 use crate::vault::lock::{self, LockMode};
 
@@ -58,7 +58,7 @@ fn lives(job: &JobDir, identity: &Identity) -> Result<bool> {
             .map_err(|e| Error::system("cannot check a job's alive file", e))?,
         None => false,
     };
-    Ok(held || identity.lives()? || !members(identity, alive_of(job)?).is_empty())
+    Ok(held || identity.lives()? || !Members::of_job(job, identity)?.living().is_empty())
 }
 
 /// Treats a record that was torn by a power failure as missing.

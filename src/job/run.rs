@@ -35,6 +35,8 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The delay before the next attempt if poll itself fails.
 const POLL_FAILED_WAIT: Duration = Duration::from_millis(100);
 const LAST_LINES: usize = 5;
+/// How many processes that could not be ended are named in an exit record, whose space is limited.
+const LEFT_MAX_COUNT: usize = 20;
 
 /// Environment variables of every command.
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
@@ -133,12 +135,9 @@ impl JobRun<'_> {
             last_line,
             last5,
             log,
-            left: named(&left),
+            left: named(&left[..left.len().min(LEFT_MAX_COUNT)]),
         };
         let written = slot.and_then(|slot| slot.write(&record));
-        if written.is_ok() && tree.is_none() {
-            self.job.forget_running();
-        }
         RunOutcome { record, written, rest: tree }
     }
 

@@ -20,8 +20,6 @@ use super::descendants::{Process, ProcessTable, supervises};
 pub const SWEEP_EVERY: Duration = Duration::from_millis(20);
 /// How long killed processes may take to disappear.
 pub const KILLED_WAIT: Duration = Duration::from_secs(10);
-/// How many processes that could not be ended are named.
-const NAMED_MAX_COUNT: usize = 20;
 
 /// The processes of a run, as its supervisor sees them.
 #[derive(Clone, Debug)]
@@ -124,8 +122,7 @@ pub fn end_all(grace: Duration, living: &dyn Fn() -> Vec<Process>, kill: &dyn Fn
 
 /// Processes as they are named in a reply: `PID NAME`.
 pub fn named(processes: &[Process]) -> Vec<String> {
-    let shown = processes.iter().take(NAMED_MAX_COUNT);
-    shown.map(|process| format!("{} {}", process.pid, crate::base::text::escape(&process.name))).collect()
+    processes.iter().map(|process| format!("{} {}", process.pid, crate::base::text::escape(&process.name))).collect()
 }
 
 /// Each process once, in the order of their pids.

@@ -10,7 +10,7 @@ use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
 use crate::op::constraint::ActiveConstraints;
 use crate::op::decide::ApproveOutcome;
-use crate::op::task::{ClaimOutcome, ExplainOutcome, MarkStepOutcome, StartTaskOutcome, WorkBrief};
+use crate::op::task::{AbortOutcome, ClaimOutcome, ExplainOutcome, MarkStepOutcome, StartTaskOutcome, WorkBrief};
 use crate::op::{BoundLine, Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::policy::command::NOT_BOUND;
@@ -171,6 +171,16 @@ impl Recorded {
 impl Replies for Recorded {
     fn reply(&self) -> Reply {
         self.reply_with(Status::Recorded)
+    }
+}
+
+impl Replies for AbortOutcome {
+    fn reply(&self) -> Reply {
+        let reply = self.recorded.reply();
+        match self.left.is_empty() {
+            true => reply,
+            false => reply.status(Status::NotEnded).next(Next::OPERATOR).with_texts(Key::Left, &self.left),
+        }
     }
 }
 

@@ -93,6 +93,11 @@ impl Reply {
         }
     }
 
+    /// Replaces the status, and the exit code that belongs to it.
+    pub fn status(self, status: Status) -> Self {
+        Reply { exit: status.exit(), status, ..self }
+    }
+
     pub fn next(mut self, next: Next) -> Self {
         self.next = next;
         self

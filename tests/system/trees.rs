@@ -1,4 +1,4 @@
-//! Random trees of processes, stopped, cancelled or timed out.
+//! Random trees of processes, stopped, cancelled, aborted or timed out.
 //!
 //! Promise: when a reply says that nothing is left, nothing is. Every process of a tree writes a file every 10 ms; after
 //! the reply no process of the tree is alive, and no file is written.
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::machine::{Need, can, sized};
+use crate::machine::{Need, can, must, sized};
 use crate::test_vault::{Reply, TestVault, write_private};
 
 /// One interpreter makes the whole tree by forking. Each process may make a session, leave its parent, ignore TERM, HUP
@@ -73,21 +73,41 @@ enum By {
     Cancel,
     Stop,
     TimeOut,
+    Abort,
     /// The supervisor is killed first.
     CancelWithoutSupervisor,
+    StopWithoutSupervisor,
+    AbortWithoutSupervisor,
+}
+
+const WAYS: [By; 8] = [
+    By::Cancel,
+    By::Stop,
+    By::Abort,
+    By::TimeOut,
+    By::Stop,
+    By::CancelWithoutSupervisor,
+    By::StopWithoutSupervisor,
+    By::AbortWithoutSupervisor,
+];
+
+impl By {
+    fn kills_supervisor(self) -> bool {
+        matches!(self, By::CancelWithoutSupervisor | By::StopWithoutSupervisor | By::AbortWithoutSupervisor)
+    }
 }
 
 /// Fires a tree, ends it, and returns what is wrong.
 fn tried(seed: u64) -> Result<(), String> {
-    let by = [By::Cancel, By::Stop, By::Stop, By::TimeOut, By::CancelWithoutSupervisor][(seed % 5) as usize];
-    let by_group = seed.is_multiple_of(2);
+    let by = WAYS[(seed % 8) as usize];
+    let by_group = (seed / 8).is_multiple_of(2);
     let hive = TestVault::new();
     hive.configure(&format!("jobs:\n  kill_grace: 0\n  control_groups: {by_group}\n"));
     let (folder, script) = (hive.dir().join("files"), hive.dir().join("tree.py"));
     fs::create_dir(&folder).expect("a directory");
     write_private(&script, TREE.as_bytes());
     // Without supervisor and control group, only its environment and its parents show where a process belongs.
-    let clears = by_group || !matches!(by, By::CancelWithoutSupervisor);
+    let clears = by_group || !by.kills_supervisor();
     let (seed_word, clears) = (seed.to_string(), if clears { "yes" } else { "no" });
     let command =
         ["python3", &script.to_string_lossy(), &seed_word, &folder.to_string_lossy(), clears].map(str::to_owned);
@@ -99,25 +119,30 @@ fn tried(seed: u64) -> Result<(), String> {
         thread::sleep(Duration::from_millis(2));
     }
     thread::sleep(Duration::from_millis(seed % 40));
+    if by.kills_supervisor() {
+        kill_supervisor(&hive);
+    }
     let reply = match by {
-        By::Stop => hive.run("stop", &["enough"]),
+        By::Stop | By::StopWithoutSupervisor => hive.run("stop", &["enough"]),
         By::TimeOut => hive.run("poll", &["T-0001"]),
-        By::Cancel => hive.run("job", &["cancel", "T-0001"]),
-        By::CancelWithoutSupervisor => {
-            kill_supervisor(&hive);
-            hive.run("job", &["cancel", "T-0001"])
+        By::Cancel | By::CancelWithoutSupervisor => hive.run("job", &["cancel", "T-0001"]),
+        By::Abort | By::AbortWithoutSupervisor => hive.run("task", &["abort", "T-0001", "--reason", "enough"]),
+    };
+    let is_said = match by {
+        By::Stop | By::StopWithoutSupervisor => reply.get("DRAINED") == "yes",
+        // A task that has succeeded cannot be aborted, and what its job left behind may go on.
+        By::Abort | By::AbortWithoutSupervisor if reply.get("STATUS") == "REFUSED" => {
+            hive.run("stop", &["enough"]).get("DRAINED") == "yes"
         }
+        By::Abort | By::AbortWithoutSupervisor => reply.get("STATE") == "Aborted",
+        // One whose main process had ended was over before.
+        By::TimeOut => return ended_by_itself(&hive, &folder, &reply),
+        By::Cancel | By::CancelWithoutSupervisor => ["CANCELLED", "DUPLICATE"].contains(&reply.get("STATUS")),
     };
     // The time of files, by the clock that the kernel has for them.
     let replied = hive.dir().join("replied");
     fs::write(&replied, "").expect("a file");
     let at = fs::metadata(&replied).and_then(|found| found.modified()).expect("a time");
-    let is_said = match by {
-        By::Stop => reply.get("DRAINED") == "yes",
-        // One whose main process had ended was over before.
-        By::TimeOut => return ended_by_itself(&hive, &folder, &reply),
-        _ => ["CANCELLED", "DUPLICATE"].contains(&reply.get("STATUS")),
-    };
     let living = living(&folder);
     thread::sleep(Duration::from_millis(30));
     let written = written_after(&folder, at);
@@ -159,15 +184,17 @@ fn kill_supervisor(hive: &TestVault) {
 
 /// The live processes of a tree.
 fn living(folder: &Path) -> Vec<String> {
-    let wanted = folder.to_string_lossy().into_owned().into_bytes();
+    pids_with(folder.to_string_lossy().as_bytes(), b"tree.py")
+}
+
+/// The live processes of a program whose arguments contain this.
+fn pids_with(wanted: &[u8], program: &[u8]) -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("processes").flatten();
     let is_of_tree = |pid: &String| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let is_dead = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
-        // The supervisor has the same words, but in its own files.
-        !is_dead
-            && words.starts_with(b"python3") | words.windows(7).any(|w| w == b"tree.py")
-            && words.windows(wanted.len()).any(|window| window == wanted)
+        let has = |part: &[u8]| words.windows(part.len()).any(|window| window == part);
+        !is_dead && has(program) && has(wanted) && !words.starts_with(b"sh\0")
     };
     let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
     pids.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).filter(is_of_tree).collect()
@@ -190,4 +217,52 @@ fn j1_nothing_of_a_tree_is_left_when_a_reply_says_so() {
         (0..count).filter_map(|seed| tried(seed).err().map(|wrong| format!("seed {seed}: {wrong}"))).collect();
     println!("trees of processes: {count} tried, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A process that its user cannot end: it ignores TERM, made a session, and is another user's by now.
+const UNENDABLE: &str = "use POSIX; POSIX::setsid(); $SIG{TERM} = 'IGNORE'; $< = 0; print STDOUT \"up\\n\"; \
+                         $ARGV[0] =~ /(.*)/; open(my $file, '>', $1); close($file); sleep 1000;";
+
+#[test]
+fn j1_a_process_that_cannot_be_ended_is_named() {
+    if !can("processes of another user", &[Need::Root, Need::Tool("setpriv"), Need::Tool("perl")]) {
+        return;
+    }
+    let hive = TestVault::new();
+    hive.configure("jobs:\n  kill_grace: 0\n  control_groups: false\n");
+    let dir = hive.dir().to_string_lossy().into_owned();
+    let perl = hive.dir().join("perl");
+    fs::copy("/usr/bin/perl", &perl).expect("a copy");
+    must("chown", &["-R", "65534:65534", &dir]);
+    must("chown", &["root:root", &perl.to_string_lossy()]);
+    must("chmod", &["4755", &perl.to_string_lossy()]);
+    let hf = hive.dir().join("hf");
+    fs::copy(env!("CARGO_BIN_EXE_hf"), &hf).expect("a copy of the command");
+    must("chmod", &["755", &hf.to_string_lossy()]);
+    let ends: [&[&str]; 3] = [&["stop", "enough"], &["job", "cancel", "T-0002"], &["task", "abort", "T-0003"]];
+    for (n, end) in ends.iter().take(sized(1, 3)).enumerate() {
+        let up = format!("{dir}/up{n}");
+        let script = format!("./perl -e \"$CODE\" {up} & wait");
+        let nobody = |words: &[&str]| {
+            let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+            let mut command = Command::new("setpriv");
+            command.args(user).arg(&hf).args(words).current_dir(hive.dir()).env_clear();
+            command.envs([("USER", "jo"), ("PATH", "/usr/bin:/bin"), ("HOME", &dir), ("CODE", UNENDABLE)]);
+            Reply::of(command.output().expect("it runs"))
+        };
+        nobody(&["resume", "--system", "--yes"]);
+        nobody(&["job", "fire", "--", "sh", "-c", &script]).expect_exit(0);
+        let is_up = || Path::new(&up).exists();
+        assert!((0..5000).any(|_| is_up() || (thread::sleep(Duration::from_millis(2)), false).1), "it does not start");
+        let reply = nobody(end);
+        let pids = pids_with(up.as_bytes(), b"perl");
+        let left: Vec<&str> = reply.all("LEFT");
+        let is_named = pids.iter().all(|pid| left.iter().any(|line| line.split(' ').any(|word| word == pid)));
+        pids.iter().for_each(|pid| must("kill", &["-9", pid]));
+        assert!(!pids.is_empty() && is_named, "{end:?}: {pids:?} {reply:?}");
+        match end[0] {
+            "stop" => assert_eq!(reply.get("DRAINED"), "no"),
+            _ => assert_eq!((reply.get("STATUS"), reply.code), ("NOT_ENDED", Some(1)), "{reply:?}"),
+        }
+    }
 }

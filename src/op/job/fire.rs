@@ -12,7 +12,7 @@ use super::settle::is_in_progress;
 use super::{command, log_reference, queue};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProgram, start_supervisor};
+use crate::job::{Beat, JobDir, JobLock, RawText, SUPERVISE, Spec, StartWith, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, mission, random_ulid};
@@ -439,7 +439,7 @@ pub(super) fn start(
     // Absolute, because it starts in another directory.
     let vault =
         std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
-    let arguments = ["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()];
+    let arguments = [SUPERVISE.into(), id.as_str().into(), "--vault".into(), vault.into_os_string()];
     start_supervisor(supervisor, lock, &arguments, with).map(reap_when_ended)
 }
 

@@ -44,7 +44,7 @@ pub use view::{
     CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobWait, JobsOutcome, ListJobsRequest, cancel,
     check, list,
 };
-pub(super) use view::{RunningJob, drain};
+pub(super) use view::{RunningJob, drain, end_aborted};
 
 /// The directory in the vault that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";

@@ -18,7 +18,7 @@ use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limit
 use crate::event::Kind;
 use crate::job::{
     CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Leftover, Observer, RunTree,
-    Signals, Spec, take_over,
+    Signals, Spec, end_rest, take_over,
 };
 use crate::machine::Phase;
 use crate::op::hook::{self, HookInput};
@@ -81,12 +81,20 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     };
     let (mut last, mut leftover) = (None, Leftover::default());
     while let Some((task, run)) = supervisor.wait_for_turn()? {
+        // A job never runs beside itself: what an earlier run left behind may still do its work, also if the supervisor of
+        // that run is gone.
+        leftover.end(spec.kill_grace);
+        end_rest(&job, spec.kill_grace)?;
         let FinishedRun { record, logref, recorded, rest } = supervisor.run(&task, &run)?;
         leftover.add(rest);
         // The next command that checks the job records it, which requires the lock, and has the hook run.
         if recorded.is_err() {
             last = None;
             break;
+        }
+        // The log knows the end, even if the exit record could not be written.
+        if leftover.living().is_empty() {
+            job.forget_running();
         }
         last = Some((task, record, logref));
     }
@@ -263,10 +271,6 @@ impl Supervision<'_> {
         }
         // If this fails the exit record remains.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &outcome.record);
-        if recorded.is_ok() && outcome.rest.is_none() {
-            // The log knows the end, even if the exit record could not be written.
-            self.job.forget_running();
-        }
         Ok(FinishedRun { record: outcome.record, logref, recorded: recorded.map(drop), rest: outcome.rest })
     }
 

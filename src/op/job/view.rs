@@ -411,9 +411,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // First, so that no command retries a job without a supervisor, not even this one.
     job.cancel(CancelReason::Cancelled, Some(&ctx.caller.actor))?;
-    wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
-    end_orphan(&job, run_of(&found).as_ref(), grace)?;
-    let left = end_leftover(&job, grace)?;
+    let left = end_all_processes(&job, run_of(&found).as_ref(), grace)?;
     let mut view = job_of(ctx, &vault, &reference)?;
     if is_in_progress(&view.task) && view.standing != JobStanding::Orphaned {
         // No supervisor is left to record the end.
@@ -433,6 +431,21 @@ fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
         true => project::check_may_continue(tx.state(), task),
         false => Ok(()),
     }
+}
+
+/// Waits until the processes of a job whose task was aborted have ended. Returns those that are left, as `PID NAME`.
+pub(in crate::op) fn end_aborted(vault: &Vault, task: &Entity) -> Result<Vec<String>> {
+    let Some(job) = JobDir::open(vault.path(), &id_of(task))?.filter(|_| task.is_job()) else { return Ok(Vec::new()) };
+    let grace = Duration::from_secs(vault.config().count(Setting::JobsKillGrace));
+    end_all_processes(&job, run_of(task).as_ref(), grace)
+}
+
+/// Waits until all processes of a job that was asked to end have ended. Those that nobody supervises are ended here. Returns
+/// those that are left, as `PID NAME`.
+fn end_all_processes(job: &JobDir, run: Option<&EntityId>, grace: Duration) -> Result<Vec<String>> {
+    wait_for_end(&[job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
+    end_orphan(job, run, grace)?;
+    end_leftover(job, grace)
 }
 
 fn end_orphan(job: &JobDir, run: Option<&EntityId>, grace: Duration) -> Result<()> {

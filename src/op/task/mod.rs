@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::constraint::{self, ActiveConstraints};
-use super::{Context, Recorded, require};
+use super::{Context, Recorded, job, require};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp};
 use crate::event::Kind;
@@ -145,10 +145,25 @@ pub struct AbortRequest {
     pub key: Option<String>,
 }
 
-/// Aborts a task.
-pub fn abort(ctx: &Context, request: AbortRequest) -> Result<Recorded> {
+/// An aborted task.
+#[derive(Debug)]
+pub struct AbortOutcome {
+    pub recorded: Recorded,
+    /// Processes of its job that could not be ended, as `PID NAME`.
+    pub left: Vec<String>,
+}
+
+/// Aborts a task. If it is a job, waits until all of its processes have ended.
+pub fn abort(ctx: &Context, request: AbortRequest) -> Result<AbortOutcome> {
     let AbortRequest { reference, reason, key } = request;
-    record_one(ctx, Kind::TaskAborted, Some(&reference), json!({"reason": reason}), key)
+    let mut recorded = record_one(ctx, Kind::TaskAborted, Some(&reference), json!({"reason": reason}), key)?;
+    let ended = recorded.entity.as_ref().map(|task| job::end_aborted(&ctx.open()?, task));
+    // The abort is recorded: what fails now is only a warning.
+    let left = ended.unwrap_or(Ok(Vec::new())).unwrap_or_else(|error| {
+        recorded.warnings.push(format!("cannot end the processes of the job: {error}"));
+        Vec::new()
+    });
+    Ok(AbortOutcome { recorded, left })
 }
 
 /// A task that failed.

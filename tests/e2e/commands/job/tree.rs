@@ -113,6 +113,75 @@ fn j15_cancelling_a_lost_job_ends_a_grandchild_in_a_session_of_its_own() {
     }
 }
 
+/// J1: an abort was recorded while the processes of the job went on.
+#[test]
+fn j1_an_abort_waits_until_every_process_of_a_job_has_ended() {
+    for settings in [BY_PARENTS, BY_GROUP] {
+        for is_orphaned in [false, true] {
+            let story = TestJobVault::new(settings);
+            let (mut up, _never) = (story.gate("up"), story.gate("never"));
+            story.fire("(setsid sh -c 'trap \"\" TERM; echo $$ >up; while :; do sleep 1000; done' &); read x <never");
+            let child: i32 = up.line().trim().parse().expect("a pid");
+            if is_orphaned {
+                kill(story.pids("T-0001")[0], Signal::KILL);
+            }
+            let reply = ok(&story, "hf-task abort T-0001 --reason wrong");
+            assert!(!lives(child), "{settings} {is_orphaned}");
+            assert_eq!((reply.get("STATE"), reply.all("LEFT").len()), ("Aborted", 0));
+            story.over();
+        }
+    }
+}
+
+/// What the first run left behind may still do the work of the job.
+#[test]
+fn j1_a_retry_does_not_run_beside_what_the_first_run_left_behind() {
+    for settings in [BY_PARENTS, BY_GROUP] {
+        for is_lost in [false, true] {
+            let story = TestJobVault::new(settings);
+            let (mut up, mut again, _never) = (story.gate("up"), story.gate("again"), story.gate("never"));
+            let mut held = story.gate("held");
+            let first = "touch ran; setsid sh -c 'trap \"\" TERM; echo $$ >up; while :; do sleep 1000; done' & \
+                         read x <held; kill -9 $$";
+            story.fire_with(
+                &["--retries", "2"],
+                &format!("test -e ran || {{ {first}; }}; echo up >again; read x <never"),
+            );
+            let child: i32 = up.line().trim().parse().expect("a pid");
+            if is_lost {
+                kill(story.pids("T-0001")[0], Signal::KILL);
+                kill(story.pids("T-0001")[1], Signal::KILL);
+            } else {
+                held.open();
+            }
+            if is_lost {
+                // Whatever looks at it next must not start it beside the child either.
+                assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "CANCELLED");
+            } else {
+                again.line();
+            }
+            assert!(!lives(child), "{settings} {is_lost}");
+            ok(&story, "hf-stop enough");
+            story.over();
+        }
+    }
+}
+
+/// A process that holds a file with the name of a job's lock does not count as the supervisor of another job.
+#[test]
+fn j1_a_process_cannot_pass_for_a_supervisor_by_a_lock_alone() {
+    let story = TestJobVault::new(BY_PARENTS);
+    let (mut up, _never) = (story.gate("up"), story.gate("never"));
+    let lock = "x/Jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    story.fire(&format!(
+        "mkdir -p {lock}; exec 9>{lock}/lock; flock -x 9; setsid sh -c 'echo $$ >up; exec sleep 1000' & read x <never"
+    ));
+    let child: i32 = up.line().trim().parse().expect("a pid");
+    assert_eq!(ok(&story, "hf-stop enough").get("DRAINED"), "yes");
+    assert!(!lives(child));
+    story.over();
+}
+
 /// A job outlives the job that fired it, so it is not part of its tree.
 #[test]
 fn a_job_that_was_fired_by_a_job_goes_on_when_that_one_is_cancelled() {

@@ -86,7 +86,8 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
         .unwrap(),
     );
     let reference = hand.task("given up");
-    let aborted = hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
+    let aborted =
+        hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap().recorded);
     let archive = ArchiveTaskRequest { reference: aborted, key: None };
     hand.told(&task::archive(&hand.person, archive).unwrap());
 }
