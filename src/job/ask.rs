@@ -176,7 +176,7 @@ fn converse(
 ) -> Result<Conversation> {
     let failed = |e: std::io::Error| Error::system("cannot run a command", e);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let lifeline = attend::attend(&mut command, rest).map_err(failed)?;
+    let mut attended = attend::attend(&mut command, rest).map_err(failed)?;
     let mut child = command.spawn().map_err(failed)?;
     drop(command);
     feed(&mut child, input.to_vec())?;
@@ -184,13 +184,10 @@ fn converse(
     let ending = wait_for_end(&child, max, wake);
     let by_itself = matches!(ending, Ok(ProgramEnd::ByItself));
     if !by_itself {
-        drop(lifeline);
+        attended.let_go();
     }
     let status = child.wait().map_err(failed)?;
-    let left = match status.code() {
-        Some(attend::ENDED_ALL) => "",
-        _ => ", but some of its processes are still running",
-    };
+    let left = if attended.is_clean(status) { "" } else { ", but some of its processes are still running" };
     let end = ending?;
     let until = clock::after(clock::now(), if by_itself { DRAIN } else { Duration::ZERO });
     let answer = Answer { code: status.code(), stdout: read_until(&stdout, until), stderr: read_until(&stderr, until) };

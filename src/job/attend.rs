@@ -11,28 +11,38 @@
 //!
 //! When the program ends by itself, the attendant also ends what it left behind, unless that may continue (`Rest`): a
 //! hook may start something.
+//!
+//! An attendant that is killed itself takes only the program along. Its caller then looks for what the program started, by
+//! the variable that marks it (`is_clean`). The attendant has a name of its own, so that who kills all processes with
+//! the caller's name does not kill both.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{Errno, write};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, pidfd_open, set_child_subreaper,
     set_parent_process_death_signal, setpgid, waitpid,
 };
 
 use super::children;
+use super::descendants::{Process, ProcessTable, has_variable, supervises};
+use super::tree::{end_all, unique};
 
 /// How long killed processes may take to disappear.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
 
 /// The exit code of an attendant that ended everything because the lifeline was closed.
-pub const ENDED_ALL: i32 = 0;
+const ENDED_ALL: i32 = 0;
 /// The exit code of an attendant that could not end everything, such as a process of another user.
 const SOME_LEFT: i32 = 1;
 
@@ -44,17 +54,64 @@ pub enum Rest {
     Ends,
 }
 
-/// As long as it exists, the program may run.
+/// The name of an attendant in a list of processes.
+const ATTENDANT_NAME: &[u8] = b"hf-attendant";
+/// The variable that marks a program and what it starts: its caller, and how many programs that one has started before.
+const MARK_VAR: &str = "HF_ATTENDED";
+
+/// A program that is attended. As long as this exists, and `let_go` was not called, the program may run.
 #[derive(Debug)]
-pub struct Lifeline {
-    _end: UnixStream,
+pub struct Attended {
+    lifeline: Option<UnixStream>,
+    rest: Rest,
+    mark: OsString,
+}
+
+impl Attended {
+    /// The program must end, with everything that it started.
+    pub fn let_go(&mut self) {
+        self.lifeline = None;
+    }
+
+    /// After the attendant has ended with this status: whether nothing is left that had to end. What an attendant that was
+    /// killed left behind is ended here.
+    pub fn is_clean(&self, status: ExitStatus) -> bool {
+        match status.code() {
+            Some(code) => code == ENDED_ALL || self.lifeline.is_some(),
+            None if self.lifeline.is_some() && self.rest == Rest::Continues => true,
+            None => {
+                let kill = |left: &[Process]| left.iter().for_each(|process| process.signal(Signal::KILL));
+                end_all(Duration::ZERO, &|| self.marked(), &kill).is_empty()
+            }
+        }
+    }
+
+    /// The live processes with the mark, and what is below them. A job that the program fired is not part of it.
+    fn marked(&self) -> Vec<Process> {
+        let table = ProcessTable::read();
+        let is_marked = |pid: &i32| has_variable(*pid, &|variable| variable == self.mark.as_bytes());
+        let roots: Vec<i32> = table.pids().filter(is_marked).filter(|pid| !is_of_job(&table, *pid)).collect();
+        let mut found = table.below(&roots);
+        found.extend(roots.iter().filter_map(|pid| table.process(*pid)));
+        unique(found)
+    }
+}
+
+/// Whether a process supervises a job, or is below one that does and is not above this process.
+fn is_of_job(table: &ProcessTable, pid: i32) -> bool {
+    let me = getpid().as_raw_nonzero().get();
+    let above = |pid: i32| std::iter::successors(Some(pid), |pid| table.stat(*pid).map(|stat| stat.parent));
+    above(pid).take_while(|pid| *pid > 1).any(|pid| supervises(pid) && !above(me).any(|mine| mine == pid))
 }
 
 /// Puts an attendant between the caller and the command. The process that the command spawns is the attendant.
 #[expect(unsafe_code, reason = "there is no safe way to fork; see the SAFETY comments")]
-pub fn attend(command: &mut Command, rest: Rest) -> io::Result<Lifeline> {
+pub fn attend(command: &mut Command, rest: Rest) -> io::Result<Attended> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     let (end, attendants) = UnixStream::pair()?;
-    command.process_group(0);
+    let me = Process::of_pid(getpid().as_raw_nonzero().get()).ok_or(Errno::SRCH)?;
+    let mark = format!("{}-{}-{}", me.pid, me.start_ticks, COUNT.fetch_add(1, Ordering::Relaxed));
+    command.process_group(0).env(MARK_VAR, &mark);
     let act = move || -> io::Result<()> {
         let attendant = getpid();
         set_child_subreaper(Some(attendant))?;
@@ -73,13 +130,20 @@ pub fn attend(command: &mut Command, rest: Rest) -> io::Result<Lifeline> {
     };
     // SAFETY: between fork and exec, `act` only makes system calls. It does not allocate, take locks or panic.
     unsafe { command.pre_exec(act) };
-    Ok(Lifeline { _end: end })
+    Ok(Attended { lifeline: Some(end), rest, mark: format!("{MARK_VAR}={mark}").into() })
+}
+
+/// Gives this process the name of an attendant in a list of processes. Nothing depends on it.
+fn take_name() {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let _ = openat(CWD, c"/proc/self/comm", flags, Mode::empty()).and_then(|name| write(name, ATTENDANT_NAME));
 }
 
 /// The attendant: waits for the end of the program, and ends.
 #[expect(unsafe_code, reason = "nothing that belongs to the caller may run at the exit of this process")]
 fn wait_with(program: i32, lifeline: &UnixStream, rest: Rest) -> ! {
     ignore_signals();
+    take_name();
     close_all_but(lifeline.as_raw_fd());
     let code = Pid::from_raw(program).map_or(SOME_LEFT, |program| match ends_by_itself(program, lifeline) {
         true => {

@@ -260,6 +260,34 @@ fn j15_a_killed_run_leaves_no_reviewer_behind() {
     }
 }
 
+/// Who kills the process between the run and its reviewer leaves the reviewer's own processes to the run.
+#[test]
+fn j15_a_reviewer_whose_attendant_is_killed_leaves_nothing_behind() {
+    let story = gated(RUNAWAYS);
+    let mut here = story.gate("here");
+    let run = start_run(&story);
+    let processes = runaways(&mut here);
+    let attendant =
+        children_of(run.id()).into_iter().find(|pid| name_of(*pid) == "hf-attendant").expect("an attendant");
+    kill(attendant, Signal::KILL);
+    let reply = Reply::of(run.wait_with_output().unwrap()).expect_exit(111);
+    assert_eq!(reply.get("SUM"), "reviewer gpt was killed");
+    for (pid, _) in processes {
+        assert!(!lives(pid), "{pid}");
+    }
+    story.over();
+}
+
+fn children_of(parent: u32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).expect("it lives").flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    lists.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect::<Vec<_>>()).collect()
+}
+
+fn name_of(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
 #[test]
 fn j15_a_reviewer_whose_time_is_up_leaves_nothing_behind() {
     let story = reviewed(&RUNAWAYS.replace(">here", ">>pids"), "echo PASS: b");
