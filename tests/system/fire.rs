@@ -1,4 +1,4 @@
-//! hf-job fire, killed at every system call that changes something, and repeated with the same key.
+//! hf-job fire, killed at every system call, and repeated with the same key.
 //!
 //! Promise: the command runs exactly once.
 
@@ -21,7 +21,7 @@ fn repeated(hive: &TestVault) -> Result<(), String> {
 #[test]
 fn j4_killed_in_the_place_of_any_system_call_and_repeated_a_job_runs_once() {
     let start = TestVault::new();
-    Trial { what: "fires", start: &start, words: FIRE, calls: ALL, step: 6, repeat: &repeated }.run();
+    Trial { what: "fires", start: &start, words: FIRE, calls: ALL, step: 24, repeat: &repeated }.run();
 }
 
 /// A job that waits for another task has no run yet.
@@ -42,5 +42,5 @@ fn j4_killed_while_its_job_has_to_wait_and_repeated_it_runs_once() {
             found => Err(format!("{found:?}: {fire:?} {polled:?}")),
         }
     };
-    Trial { what: "fires of waiting jobs", start: &start, words: &words, calls: ALL, step: 12, repeat: &repeat }.run();
+    Trial { what: "fires of waiting jobs", start: &start, words: &words, calls: ALL, step: 48, repeat: &repeat }.run();
 }
