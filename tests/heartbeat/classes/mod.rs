@@ -29,8 +29,8 @@ classes! {
     time: inactive_limits, introspection_limits, introspection_after_work_limits, unchecked_limits, deadline_limits,
         skew_limits, slightly_ahead, far_ahead, future_becomes_present, tokyo, summer_time_begins, summer_time_ends,
         missing_ticks, suspended_machine, suspended_in_deep_work, reboot;
-    work: log_and_declaration_in_one_beat, declaration_without_log, flexible_with_checkpoints,
-        flexible_without_checkpoints, strict_in_time, strict_over_time, strict_log_at_deadline,
+    work: log_and_declaration_in_one_beat, log_with_the_id_of_a_known_declaration, declaration_without_log,
+        flexible_with_checkpoints, flexible_without_checkpoints, strict_in_time, strict_over_time, strict_log_at_deadline,
         strict_log_after_deadline, renamed_completed, renamed_expired, deleted, flexible_then_strict,
         strict_then_flexible, declared_again_and_again, completed_between_looks, several_in_one_look,
         strict_over_the_limit, malformed;

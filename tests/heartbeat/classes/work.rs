@@ -28,6 +28,19 @@ pub fn log_and_declaration_in_one_beat(s: &mut Script) {
     plain_or_look(s, log + 200);
 }
 
+/// The log has the id of the declaration, and comes when that is long known: it is not newer.
+pub fn log_with_the_id_of_a_known_declaration(s: &mut Script) {
+    let at = s.prelude() + s.between(10, 200);
+    s.length = 3300;
+    declare(s, at);
+    let written = at + s.between(310, 600);
+    s.log_as(written, at, "", Sort::Plain);
+    s.checkpoints(at + 280, at + 1400, 280);
+    let log = at + s.between(1300, 1900);
+    s.log(log, Sort::Plain);
+    plain_or_look(s, log + 200);
+}
+
 pub fn declaration_without_log(s: &mut Script) {
     let at = s.between(1, 200);
     s.length = 3000;
