@@ -87,67 +87,113 @@ pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
     })
 }
 
-/// That something took a persona away from a branch, or is about to. It lasts until the persona does something on a
-/// branch of its own accord; until then every reply to it says so.
+/// That a persona is not where it believes to be, or that somebody waits for it. Every reply to it says so, until it does
+/// something on the branch that it is on, and has read or answered what the user said.
 #[derive(Clone, Debug)]
 pub struct Displacement {
-    /// The branch that it was on.
-    pub left: Entity,
+    /// The branch that it was on, or that it is about to leave.
+    pub left: Option<Entity>,
     /// The branch that it is on now.
     pub at: Entity,
     /// The root of the persona, where it answers the user.
     pub root: Entity,
-    /// The message or the task because of which it left.
-    pub cause: Option<Entity>,
-    /// Who sent the message, or assigned the task.
-    pub by: Option<String>,
-    /// Whether the persona still believes that it is on the branch that it left.
-    pub is_unaware: bool,
+    /// What took it away, and what waits for it.
+    pub causes: Vec<DisplacementCause>,
+    /// Whether the branch that it left can still be summarized.
+    pub needs_summary: bool,
 }
 
-/// What took a persona away from its branch, if it has done nothing on a branch since.
+/// A message or a task, and who sent the message, assigned the task or ended it.
+#[derive(Clone, Debug)]
+pub struct DisplacementCause {
+    pub entity: Entity,
+    pub by: Option<String>,
+}
+
+impl DisplacementCause {
+    fn message(message: Entity) -> DisplacementCause {
+        let by = message.as_message().from().map(str::to_owned);
+        DisplacementCause { entity: message, by }
+    }
+
+    fn assigned(task: Entity) -> DisplacementCause {
+        let by = task.as_task().assigned_by().map(str::to_owned);
+        DisplacementCause { entity: task, by }
+    }
+
+    fn ended(task: Entity) -> DisplacementCause {
+        let by = task.as_task().aborted_by().or(task.as_task().succeeded_by()).map(str::to_owned);
+        DisplacementCause { entity: task, by }
+    }
+}
+
+/// The branch that a persona is on: the active one, or its root.
+fn at(state: &State, root: &Entity) -> Entity {
+    state.active_branch(root).unwrap_or_else(|| root.clone())
+}
+
+/// The branch that a persona believes to be on, if it is on another one.
+pub fn believed_elsewhere(state: &State, persona: &EntityId) -> Option<Entity> {
+    let root = state.root(persona)?;
+    let believed = root.as_branch().believed().filter(|believed| *believed != at(state, &root).subject)?;
+    state.entity(&believed).map(|branch| branch.into_owned())
+}
+
+/// What took a persona away from where it believes to be, and which message of the user it has not heard yet.
 pub fn displacement(state: &State, persona: &EntityId) -> Option<Displacement> {
     let root = state.root(persona)?;
-    let active = state.active_branch(&root);
-    if let Some((message, left)) = root.as_branch().interrupt().zip(active.clone()) {
-        // Its next event ends the thread; until then it is where it believes to be.
-        let cause = state.entity(&message).map(|message| message.into_owned());
-        let by = cause.as_ref().and_then(|message| message.as_message().from()).map(str::to_owned);
-        return Some(Displacement { at: left.clone(), left, root, cause, by, is_unaware: false });
+    let entity = |subject: Subject| state.entity(&subject).map(|entity| entity.into_owned());
+    let at = at(state, &root);
+    let believed = believed_elsewhere(state, persona);
+    let unheard = root.as_branch().unheard().next().and_then(|id| EntityId::parse(id).ok());
+    let unheard = unheard.and_then(|id| entity(Subject::new(EntityType::Message, id)));
+    let claimed_from = root.as_branch().claimed_from().and_then(entity);
+    if believed.is_none() && unheard.is_none() && claimed_from.is_none() {
+        return None;
     }
-    let thread = state.entity(&root.as_branch().left_thread()?)?;
-    let left = state.entity(&thread.as_thread().branch()?).filter(|branch| branch.phase == Phase::Suspended)?;
-    let (cause, by) = match (thread.as_thread().interrupted_by(), &active) {
-        (Some(message), _) => {
-            let message = state.entity(&message);
-            let by = message.as_ref().and_then(|message| message.as_message().from()).map(str::to_owned);
-            (message, by)
-        }
-        (None, Some(active)) => {
-            let task = active.as_branch().task().and_then(|task| state.entity(&task));
-            let by = task.as_ref().and_then(|task| task.as_task().assigned_by()).map(str::to_owned);
-            (task, by)
-        }
-        (None, None) => (None, None),
-    };
-    // The reply to its own claim has told it.
-    let is_unaware = by.as_deref().and_then(|by| by.strip_prefix("agent:")) != Some(persona.as_str());
-    let cause = cause.map(|cause| cause.into_owned());
-    let at = active.unwrap_or_else(|| root.clone());
-    Some(Displacement { left: left.into_owned(), at, root, cause, by, is_unaware })
+    let causes = causes(state, &root, &at, believed.as_ref(), unheard);
+    let leaves_soon = || root.as_branch().interrupt().map(|_| at.clone()).filter(|at| !at.is_root());
+    let left = believed.or(claimed_from).or_else(leaves_soon);
+    let is_open = |left: &Entity| left.subject == at.subject || unsummarized_thread(state, left).is_some();
+    let needs_summary = left.as_ref().is_some_and(|left| !left.is_root() && is_open(left));
+    Some(Displacement { left, at, root, causes, needs_summary })
+}
+
+/// The causes of a displacement: a message first, then tasks.
+fn causes(
+    state: &State,
+    root: &Entity,
+    at: &Entity,
+    believed: Option<&Entity>,
+    unheard: Option<Entity>,
+) -> Vec<DisplacementCause> {
+    let entity = |subject: Subject| state.entity(&subject).map(|entity| entity.into_owned());
+    let task_of = |branch: &Entity| branch.as_branch().task().and_then(entity);
+    let interrupted_by = || last_thread(state, believed?)?.as_thread().interrupted_by().and_then(entity);
+    let mut causes: Vec<DisplacementCause> =
+        unheard.or_else(interrupted_by).map(DisplacementCause::message).into_iter().collect();
+    let completed = believed.filter(|believed| believed.phase == Phase::Completed);
+    causes.extend(completed.and_then(task_of).map(DisplacementCause::ended));
+    let taken_to = root.as_branch().taken_to().filter(|_| believed.is_some()).and_then(entity);
+    let claimed = root.as_branch().claimed_from().map(|_| at.clone());
+    causes.extend(taken_to.or(claimed).as_ref().and_then(task_of).map(DisplacementCause::assigned));
+    causes
+}
+
+/// The last thread of a branch.
+fn last_thread(state: &State, branch: &Entity) -> Option<Entity> {
+    let last = EntityId::parse(branch.as_branch().last_thread_id()?).ok()?;
+    state.entity(&Subject::new(EntityType::Thread, last)).map(|thread| thread.into_owned())
 }
 
 /// The thread of a branch that a summary can still be given for: its last one, if it ended without.
 pub fn unsummarized_thread(state: &State, branch: &Entity) -> Option<Entity> {
-    let last = EntityId::parse(branch.as_branch().last_thread_id()?).ok()?;
-    let thread = state.entity(&Subject::new(EntityType::Thread, last))?;
-    (thread.phase == Phase::Aborted).then(|| thread.into_owned())
+    last_thread(state, branch).filter(|thread| thread.phase == Phase::Aborted)
 }
 
-/// The branch that a persona on its root was on last, if its thread there ended without a summary.
+/// The branch that a persona was on last, of its own accord, if its thread there ended without a summary.
 pub fn unsummarized_branch(state: &State, root: &Entity) -> Option<Entity> {
-    let newest = EntityId::parse(root.as_branch().recent().last()?).ok()?;
-    let branch = state.entity(&Subject::new(EntityType::Branch, newest))?.into_owned();
+    let branch = state.entity(&root.as_branch().was_at()?)?.into_owned();
     unsummarized_thread(state, &branch).map(|_| branch)
 }
 

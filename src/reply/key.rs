@@ -348,7 +348,7 @@ keys! {
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
     Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
-    Interrupted = "INTERRUPTED", "interrupted", Shape::Row(INTERRUPTED), "something took the agent away from its branch: the message or task, its sender, the branch, and its label; ADVICE says how to summarize it";
+    Interrupted = "INTERRUPTED", "interruptions", Shape::Rows(INTERRUPTED), "something took the agent away from its branch, or a message of the user waits: the message or task, whose it is, the branch, and its label; ADVICE says how to summarize it";
     Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work, and the projects that it is logged in to";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
     Constraints = "CONSTRAINTS", "constraint_count", Shape::Number, "how many constraints apply; hf-constraint list shows them";

@@ -3,14 +3,15 @@
 //!
 //! A persona is an agent. Its root, the branch for the user, has the agent's name as its id. Facts about the persona are
 //! stored there: the active branch, the latest threads closed on other branches, the branches of which something was
-//! heard last, the message that interrupts it, and the thread that it was taken away from without having said anything
-//! since. The root is active while no other branch of its persona is.
+//! heard last, the message that interrupts it, and where it believes to be (see `belief`). The root is active while no
+//! other branch of its persona is.
 //!
 //! A message between personas belongs to their social branches. While such a branch has no open thread, its messages
 //! wait there, and its next thread begins with them.
 
 use serde_json::Value;
 
+use super::belief::UNHEARD;
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, Digest, EntityId, EntityType, Subject, limits, text};
@@ -104,7 +105,7 @@ impl State {
             self.changes.links.insert((pair, subject.clone()));
             self.introduced(subject, event);
         }
-        self.acted(subject, event);
+        self.note_whereabouts(subject, event);
         let new = self.entity(subject).is_some_and(|root| root.is_root() && root.first_event == event.id);
         if new && self.personas().len() < limits::PERSONAS_MAX_COUNT {
             self.change(&Subject::SYSTEM, |system| {
@@ -132,7 +133,6 @@ impl State {
                 branch.facts.retain(|fact, _| fact != "_waiting" && fact != "_waiting_count");
             });
         }
-        self.acted(&branch.subject, event);
         // The projections contain only the newest thread of each branch.
         let before = self.entity(thread).and_then(|thread| thread.named("anchor_id", EntityType::Thread));
         if let Some(before) = before {
@@ -144,15 +144,13 @@ impl State {
                 root.facts.insert("active_branch_id".to_owned(), id.into());
             });
         }
+        self.note_whereabouts(&branch.subject, event);
     }
 
     pub(super) fn thread_closed(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         if branch.is_root() {
             return;
         }
-        self.acted(&branch.subject, event);
-        // An act of the toolkit, not of the persona, took it away.
-        let is_taken = event.actor.starts_with("core:") && event.event_type.known() == Some(Kind::ThreadAborted);
         if event.payload.contains_key("summary") && !event.actor.starts_with("core:") {
             self.add_summary(&branch.subject, thread);
         }
@@ -160,9 +158,6 @@ impl State {
         self.move_root(branch, Phase::Active, event, |root| {
             let recent = moved_to_end(root.facts.get("_recent"), &id, limits::ANCHORS_MAX_COUNT);
             root.facts.insert("_recent".to_owned(), recent);
-            if is_taken {
-                root.facts.insert("_left_thread".to_owned(), thread.clone().into());
-            }
             if root.text("active_branch_id") == Some(&id) {
                 root.facts.remove("active_branch_id");
             }
@@ -170,6 +165,7 @@ impl State {
             let anchors = append_capped(root.facts.get("anchors"), &thread, limits::ANCHORS_MAX_COUNT);
             root.facts.insert("anchors".to_owned(), anchors);
         });
+        self.note_whereabouts(&branch.subject, event);
     }
 
     /// Remembers that a thread has a summary.
@@ -183,20 +179,7 @@ impl State {
     /// An aborted thread was summarized.
     pub(super) fn thread_summarized(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         self.add_summary(&branch.subject, thread);
-        self.acted(&branch.subject, event);
-    }
-
-    /// A persona itself did something on one of its branches: it knows where it is.
-    pub(super) fn acted(&mut self, branch: &Subject, event: &Event) {
-        let persona = self.entity(branch).and_then(|branch| EntityId::parse(branch.text("persona_id")?).ok());
-        let Some(persona) = persona.filter(|persona| event.actor.strip_prefix("agent:") == Some(persona.as_str()))
-        else {
-            return;
-        };
-        let told = |fact: &str| fact == "_left_thread" || fact == "_changes";
-        if self.root(&persona).is_some_and(|root| root.facts.keys().any(|fact| told(fact))) {
-            self.change(&root_of(&persona), |root| root.facts.retain(|fact, _| !told(fact)));
-        }
+        self.note_whereabouts(&branch.subject, event);
     }
 
     /// Remembers what matters to a persona and is not its own act, until it does something on a branch: a task assigned
@@ -261,6 +244,7 @@ impl State {
                 let Some(root) = self.root(&to) else { return };
                 // Only a message from a user interrupts the current activity.
                 let interrupts = actor.is_some_and(|actor| actor.kind == ActorKind::User);
+                let is_heard_later = interrupts && root.is_elsewhere();
                 let interrupts = interrupts && root.facts.contains_key("active_branch_id");
                 self.change(&root.subject, |root| {
                     root.facts.insert("last_activity".to_owned(), event.timestamp.to_string().into());
@@ -268,6 +252,10 @@ impl State {
                     root.facts.insert("brief_state".to_owned(), brief(text).into());
                     if interrupts {
                         root.facts.insert("interrupt_id".to_owned(), message.id().into());
+                    }
+                    if is_heard_later {
+                        let unheard = append_capped(root.facts.get(UNHEARD), message.id(), limits::TAIL_MAX_COUNT);
+                        root.facts.insert(UNHEARD.to_owned(), unheard);
                     }
                 });
                 self.add_to_thread(&root, event);
@@ -339,6 +327,7 @@ impl State {
         if let Some(root) = root {
             self.change(&root, |root| {
                 root.facts.insert("unread".to_owned(), root.count("unread").saturating_sub(1).into());
+                root.heard(message.id());
             });
         }
         self.archive(message);
@@ -362,7 +351,7 @@ impl State {
         self.changes.entities.insert(root.subject.clone(), root);
     }
 
-    fn change(&mut self, subject: &Subject, change: impl FnOnce(&mut Entity)) {
+    pub(super) fn change(&mut self, subject: &Subject, change: impl FnOnce(&mut Entity)) {
         if let Some(mut entity) = self.entity(subject).map(|entity| entity.into_owned()) {
             change(&mut entity);
             self.changes.entities.insert(subject.clone(), entity);

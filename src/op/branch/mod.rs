@@ -206,10 +206,10 @@ fn store_texts(ctx: &Context, leaving: &LeavingNote) -> Result<StoredNote> {
 /// The branch that a persona means when it gives a summary and its own thread there has ended already: the one that it
 /// was taken away from, or, on its root, the one that it was on last.
 fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> {
-    match policy::displacement(state, name).filter(|displacement| displacement.is_unaware) {
-        Some(displacement) => Some(displacement.left),
+    match policy::believed_elsewhere(state, name) {
+        Some(believed) if !believed.is_root() => Some(believed),
         None if state.active_branch(root).is_some() => None,
-        None => policy::unsummarized_branch(state, root),
+        _ => policy::unsummarized_branch(state, root),
     }
 }
 
@@ -506,7 +506,7 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
         Some(reference) => own_branch(state, &name, reference),
         None => {
             let root = state.root(&name);
-            let believed = policy::displacement(state, &name).filter(|taken| taken.is_unaware).map(|taken| taken.left);
+            let believed = policy::believed_elsewhere(state, &name).filter(|believed| !believed.is_root());
             let active = believed.or_else(|| state.active_branch(root.as_ref()?));
             active.ok_or_else(|| Error::not_found(format!("agent:{name} has no active branch besides its root")))
         }
@@ -564,10 +564,9 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<Interruptible<NoteOut
     let NoteRequest { text, branch: reference, key } = request;
     let name = me(ctx)?;
     let vault = ctx.open()?;
-    let unaware = |state: &State| policy::displacement(state, &name).filter(|taken| taken.is_unaware);
     let is_repeated = |state: &State| key.as_deref().is_some_and(|key| state.keyed(key).is_some());
     let interrupted = |state: &State| match reference {
-        None if !is_repeated(state) => unaware(state).map(|taken| Box::new(taken.left)),
+        None if !is_repeated(state) => policy::believed_elsewhere(state, &name).map(Box::new),
         _ => None,
     };
     if let Some(left) = with_view(&vault, |_, state| Ok(interrupted(state)))? {
