@@ -197,7 +197,8 @@ impl Memory<'_> {
         Ok(ContextLines { shown: self.lines(&ids, wanted)?, total: thread.as_thread().messages() as usize })
     }
 
-    /// The summary and the tail of a closed thread. A task that succeeded says what it brought.
+    /// The summary and the tail of a closed thread. The last thread of a task that has ended says what it brought, below
+    /// the summary that its persona gave.
     pub fn closing_note(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
         let Some(closed_by) = thread.as_thread().closed_by() else { return Ok((None, Vec::new())) };
         let closing = self.event(closed_by)?;
@@ -208,15 +209,25 @@ impl Memory<'_> {
         };
         let with_summary = summary.as_ref().unwrap_or(&closing);
         let summary = self.text(&with_summary.payload, "summary", "summary_artifact_id", wanted);
-        let result = match closing.actor.starts_with("core:") {
-            true => thread.as_thread().branch().and_then(|branch| self.task_result(&*self.state.entity(&branch)?)),
-            false => None,
+        let is_own = !with_summary.actor.starts_with("core:");
+        let summary = match self.result_of(thread, &closing) {
+            Some(result) => Some(match summary.filter(|_| is_own) {
+                Some(own) => format!("{own}\n{result}"),
+                None => result,
+            }),
+            None => summary,
         };
-        let summary = result.or(summary);
         let with_tail = if with_summary.payload.contains_key("tail") { with_summary } else { &closing };
         let tail = self.text(&with_tail.payload, "tail", "tail_artifact_id", wanted).unwrap_or_default();
         let all: Vec<String> = tail.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
         Ok((summary, all))
+    }
+
+    /// What the task brought, if this thread is the last one of its branch, and the persona did not leave it itself.
+    fn result_of(&self, thread: &Entity, closing: &Event) -> Option<String> {
+        let branch = self.state.entity(&thread.as_thread().branch()?)?;
+        let is_last = branch.as_branch().last_thread_id() == Some(thread.subject.id());
+        (is_last && closing.actor.starts_with("core:")).then(|| self.task_result(&branch)).flatten()
     }
 
     /// What the task of a branch brought, once it has ended: the summary that its agent reported, and its artifacts.

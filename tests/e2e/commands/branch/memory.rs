@@ -327,3 +327,28 @@ fn m16_a_context_that_cannot_be_written_opens_no_thread() {
     sh(&hive, "hf-branch resume BR-0009 --out context.txt --agent ann").expect_exit(6);
     assert!(!hive.dir().join("context.txt").exists());
 }
+
+#[test]
+fn m7_a_late_summary_stays_beside_what_the_task_brought() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    ok(&hive, "hf-task start T-0001 --actor agent:ann");
+    hive.run("branch", &["tell", "ann", "hi"]).expect_exit(0);
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Two fields"]);
+    does(&hive, "ann", &["resume", "BR-0002"]);
+    hive.run("branch", &["tell", "ann", "still?"]).expect_exit(0);
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Three fields"]);
+    ok(&hive, "hf-task succeed T-0001 --summary Validated --actor agent:ann");
+    let all = does(&hive, "ann", &["recall", "BR-0002"]).stdout;
+    let first = does(&hive, "ann", &["recall", "BR-0002", "--thread", "1"]).stdout;
+    for told in [&all, &first] {
+        assert!(told.contains("  Summary: Two fields\n"), "{told}");
+    }
+    // Only the last thread says what came of it, below its own summary.
+    assert!(!first.contains("Validated"), "{first}");
+    assert!(all.contains("  Summary: Three fields\n    T-0001 is Succeeded; Validated\n"), "{all}");
+    keeps_the_rules(&hive);
+}
