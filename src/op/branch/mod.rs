@@ -67,7 +67,7 @@ fn begin_as_persona<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<
 }
 
 /// Like `begin_as_persona`, unless a user's message came first: then moves the persona back to its root and stops. The
-/// summary that it gave stays with the branch that it leaves.
+/// summary and the tail that it gave stay with the branch that it leaves.
 fn begin_unless_interrupted<'v>(
     ctx: &Context,
     vault: &'v Vault,
@@ -76,9 +76,11 @@ fn begin_unless_interrupted<'v>(
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
     let left = match (policy::interruption(tx.state(), &name), tx.state().root(&name)) {
-        (Some(_), Some(root)) if note.summary.text.is_some() => {
+        (Some(_), Some(root)) if note.has_text() => {
             let left = at_branch(tx.state(), &root);
-            leave(ctx, &mut tx, &root, note)?.map(|asked| (left, asked))
+            // The message ends the thread, whether or not the persona would.
+            let note = StoredNote { abort: true, ..note.clone() };
+            leave(ctx, &mut tx, &root, &note)?.map(|asked| (left, asked))
         }
         _ => settle(&mut tx, &name)?,
     };
@@ -142,7 +144,7 @@ fn settle_before_reading(ctx: &Context, vault: &Vault) -> Result<Option<Entity>>
 }
 
 /// A text as an event stores it: its start, and the whole text as an artifact if it is long.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct StoredText {
     text: Option<String>,
     artifact: Option<String>,
@@ -169,7 +171,7 @@ fn store_text(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredTex
 }
 
 /// How to leave the active branch, with long texts stored as artifacts.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct StoredNote {
     summary: StoredText,
     tail: StoredText,
@@ -216,6 +218,11 @@ fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> 
 /// Leaves the active branch, unless that is the root. A persona that was taken away from its branch summarizes that one.
 fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: &StoredNote) -> Result<Option<Added>> {
     let name = me(ctx)?;
+    let believed = policy::believed_elsewhere(tx.state(), &name).filter(|believed| !believed.is_root());
+    if let Some(believed) = believed.filter(|_| note.tail.text.is_some() && note.summary.text.is_none()) {
+        let why = format!("you are no longer on {}; give its --tail together with a --summary", believed.name());
+        return Err(Error::usage(why));
+    }
     let late = match &note.summary.text {
         Some(_) => late_branch(tx.state(), &name, root).map(|late| summarize(ctx, tx, &late, note)).transpose()?,
         None => None,
@@ -273,6 +280,11 @@ fn open_thread(branch: &Entity) -> Result<Subject> {
 }
 
 impl StoredNote {
+    /// Whether there is something to keep.
+    fn has_text(&self) -> bool {
+        self.summary.text.is_some() || self.tail.text.is_some()
+    }
+
     /// The members of a payload that both ends of a thread have, and where the whole summary is.
     fn payload(&self, branch: &Entity) -> Value {
         json!({
@@ -319,6 +331,9 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         Ok((task, partner))
     })?;
     let note = store_note(ctx, &vault, &request.leaving)?;
+    if kind == "social" {
+        check_is_left(&note, || "a social branch becomes active when it is resumed".to_owned())?;
+    }
     let (mut tx, root) = match begin_unless_interrupted(ctx, &vault, &note)? {
         Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
@@ -344,6 +359,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         _ => None,
     };
     if let Some(existing) = existing {
+        check_is_left(&note, || format!("{} exists already; resume it", existing.name()))?;
         let already = tx.batch().event(existing.first_event).is_none();
         return tx.finish(&[Added { id: existing.first_event, already }]).map(Interruptible::Done);
     }
@@ -352,6 +368,14 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
     }
     let asked = tx.ask(made)?;
     tx.finish(&[asked]).map(Interruptible::Done)
+}
+
+/// Refuses a summary or a tail where no branch is left: they would be lost.
+fn check_is_left(note: &StoredNote, why: impl FnOnce() -> String) -> Result<()> {
+    match note.has_text() {
+        true => Err(Error::usage(format!("{}; --summary and --tail do not apply", why()))),
+        false => Ok(()),
+    }
 }
 
 /// The agent with this name, if it is known.
@@ -414,6 +438,12 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     };
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
+        // It was taken away from another branch, and says how it left that.
+        true if note.has_text() => {
+            let late = late_branch(tx.state(), &name, &root);
+            let late = late.ok_or_else(|| Error::usage("the branch is already active; --summary does not apply"))?;
+            summarize(ctx, &mut tx, &late, &note)?
+        }
         // The branch may have been created just now.
         true => Added { id: branch.last_event, already: tx.batch().event(branch.last_event).is_none() },
         false => {

@@ -352,3 +352,51 @@ fn m7_a_late_summary_stays_beside_what_the_task_brought() {
     assert!(all.contains("  Summary: Three fields\n    T-0001 is Succeeded; Validated\n"), "{all}");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn m2_no_text_is_dropped_in_silence() {
+    // Where nothing is left, a summary is refused.
+    let hive = TestVault::new();
+    does(&hive, "ben", &["note", "I am ben"]);
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    does(&hive, "ann", &["create", "My novel", "--type", "free", "--summary", "One field"]);
+    hive.run("append", &["AgentStarted", "--actor", "agent:cem"]).expect_exit(0);
+    let before = hive.contents();
+    for made in [["social", "--partner", "ben"], ["social", "--partner", "cem"], ["task", "--task", "T-0001"]] {
+        let create = [&["create", "X", "--type"], &made[..], &["--summary", "Lyra is armed"]].concat();
+        let reply = by(&hive, "ann", &create);
+        assert_eq!(reply.code, Some(2), "{made:?}: {reply:?}");
+        assert!(hive.contents() == before, "{made:?}");
+    }
+    // A tail stays with the thread that a message ends.
+    fs::write(hive.dir().join("tail.txt"), "the last line\n").unwrap();
+    hive.run("branch", &["tell", "ann", "I am home"]).expect_exit(0);
+    let reply = by(&hive, "ann", &["resume", "ann", "--abort", "--tail", "tail.txt"]);
+    assert_eq!((reply.code, reply.report_of_document().get("STATUS")), (Some(1), "INTERRUPTED"), "{reply:?}");
+    assert!(does(&hive, "ann", &["recall", "--all", "--grep", "last line"]).stdout.contains("  the last line\n"));
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m2_what_is_said_about_a_branch_that_was_left_stays_there() {
+    let hive = interrupted();
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    // It is on its root already.
+    does(&hive, "ann", &["resume", "ann", "--summary", "Lyra is armed"]);
+    assert!(does(&hive, "ann", &["recall", "BR-0002"]).stdout.contains("  Summary: Lyra is armed\n"));
+    // A tail alone cannot be added to a thread that has ended, and is not about another one.
+    fs::write(hive.dir().join("tail.txt"), "the last line\n").unwrap();
+    does(&hive, "ann", &["resume", "BR-0002"]);
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task assign T-0001 ann");
+    let before = hive.contents();
+    for leaving in [&["suspend", "--tail", "tail.txt"][..], &["resume", "ann", "--abort", "--tail", "tail.txt"]] {
+        assert_eq!(by(&hive, "ann", leaving).code, Some(2), "{leaving:?}");
+        assert!(hive.contents() == before, "{leaving:?}");
+    }
+    does(&hive, "ann", &["suspend", "--tail", "tail.txt", "--summary", "Lyra rests"]);
+    let told = does(&hive, "ann", &["recall", "BR-0002", "--thread", "2"]).stdout;
+    assert!(told.contains("  Summary: Lyra rests\n") && told.contains("  the last line\n"), "{told}");
+    keeps_the_rules(&hive);
+}
