@@ -1,7 +1,7 @@
 //! The context of a persona's active branch, in this order: who and when it is, the newest messages of its root, how its
 //! other branches stand, earlier summaries of this branch, the anchor (its newest summary, and what was noted since),
 //! the task, the thread itself, and how to go on. It is limited to a number of words: the oldest messages are dropped
-//! first, then the other branches; the summary is shortened last.
+//! first, then the other branches, then what is known about the task; the summary is shortened last.
 //!
 //! Invariant: ten questions that somebody who has never seen a context would ask are answered under the headings
 //! (`m9_ten_questions_are_answered_by_every_context`).
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::super::task::{WorkBrief, brief};
 use super::super::{Context, Recorded, artifact, constraint};
 use super::{FullMessage, knowledge, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Timestamp, Ulid, limits, text};
@@ -94,8 +95,9 @@ pub struct BranchContext {
     root: Entity,
     branch: Entity,
     thread: Option<Entity>,
-    /// The task that the branch is for.
+    /// The task that the branch is for, and what is to be known about it, each with what it is.
     task: Option<Entity>,
+    work: Vec<(String, String)>,
     root_lines: ContextLines,
     elsewhere: Vec<OtherBranch>,
     anchor: AnchorMemory,
@@ -389,9 +391,11 @@ pub(super) fn without_messages(
         Some(_) => constraint::active(state).texts,
         None => Vec::new(),
     };
+    let work = task.as_ref().map(|task| work(state, task, persona, budget / PARTS)).unwrap_or_default();
     let context = BranchContext {
         now: ctx.now.timestamp(),
         task,
+        work,
         constraints,
         knowledge: Vec::new(),
         elsewhere: Vec::new(),
@@ -407,6 +411,34 @@ pub(super) fn without_messages(
         budget,
     };
     Ok((branch, thread, context))
+}
+
+/// What a persona has to know about its task: whose it is if not its own, what it is about, where it goes on, and what
+/// was left with it.
+fn work(state: &State, task: &Entity, persona: &EntityId, wanted: usize) -> Vec<(String, String)> {
+    let known = task.as_task();
+    let WorkBrief { description, handoff, note } = brief(state, task);
+    let is_others = |holder: &&str| holder.strip_prefix("agent:") != Some(persona.as_str());
+    let holder = task.holder().filter(is_others).map(|holder| format!("{holder}, not you"));
+    let steps = known.steps();
+    let count = steps.len();
+    let step = known.active_step().map(|step| (format!("Step {} of {count}", step.number), step.text));
+    let done = steps.iter().filter(|step| !step.is_open());
+    let done: Vec<String> = done.map(|step| format!("{} {} ({})", step.number, step.text, step.mark)).collect();
+    let done = Some(done.join(", ")).filter(|done| !done.is_empty());
+    let named = |name: &str, text: Option<String>| text.map(|text| (name.to_owned(), text));
+    [
+        named("Held by", holder),
+        named("Description", description),
+        step,
+        named("Handoff", handoff),
+        named("Note", note),
+        named("Steps so far", done),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, text)| (name, words::cut(&text, wanted)))
+    .collect()
 }
 
 /// The current thread of a branch.
@@ -452,7 +484,7 @@ impl BranchContext {
     }
 
     /// Cuts the context to its budget: drops the oldest messages first, then how other branches stand and earlier
-    /// summaries, then the part about how to go on, and shortens the summary last.
+    /// summaries, then the part about how to go on and what is known about the task, and shortens the summary last.
     fn fit_to_budget(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
@@ -473,6 +505,10 @@ impl BranchContext {
                 }
                 None if !self.knowledge.is_empty() => drop(self.knowledge.pop()),
                 None if self.has_help => self.has_help = false,
+                None if !self.work.is_empty() => {
+                    self.work.pop();
+                    self.dropped += 1;
+                }
                 None => {
                     let excess = self.words() - self.budget;
                     let Some(summary) = self.anchor.summary.take() else { break };
@@ -548,6 +584,9 @@ impl BranchContext {
             heading(&mut out, "The task");
             let title = words::cut(task.as_task().title().unwrap_or_default(), LABEL_MAX_WORDS);
             indented(&mut out, "", &format!("{} {}: {title}", task.name(), task.phase));
+            for (name, text) in &self.work {
+                indented(&mut out, &format!("{name}: "), text);
+            }
         }
         if !self.constraints.is_empty() {
             heading(&mut out, "Constraints on the work");
@@ -630,10 +669,13 @@ impl BranchContext {
         });
         let earlier =
             self.anchor.earlier.iter().map(|(thread, summary)| with(of_thread(thread), json!({"summary": summary})));
-        let task = self
-            .task
-            .as_ref()
-            .map(|task| json!({"ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title()}));
+        let work = |(name, text): &(String, String)| json!({"name": name, "text": text});
+        let task = self.task.as_ref().map(|task| {
+            json!({
+                "ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title(),
+                "holder": task.holder(), "work": self.work.iter().map(work).collect::<Vec<_>>(),
+            })
+        });
         let known = |page: &Entity| json!({"ref": page.name(), "title": page.as_knowledge().title(), "text": page.as_knowledge().text()});
         let thread =
             self.thread.as_ref().map(|thread| with(of_thread(thread), json!({"messages": lines(&self.lines)})));

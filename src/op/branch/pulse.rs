@@ -217,9 +217,14 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
     })
 }
 
-/// Whether a persona can go on with a branch: it has something to go on with, and no pause is in the way.
+/// Whether a persona can go on with a branch: it has something to go on with, nobody else has it in hand, and no pause is
+/// in the way.
 fn can_be_resumed(state: &State, branch: &Entity) -> bool {
     let task = branch.as_branch().task().and_then(|task| state.entity(&task));
+    let holder = task.as_ref().and_then(|task| task.holder()).and_then(|holder| holder.strip_prefix("agent:"));
+    if holder.is_some_and(|holder| branch.as_branch().persona_id() != Some(holder)) {
+        return false;
+    }
     let project = task.and_then(|task| task.project.clone());
     let is_paused = project.is_some_and(|project| Standing::of_project(state, &project::subject(&project)).is_some());
     branch.phase == Phase::Suspended && !branch.is_root() && !is_unused(branch) && !is_paused
