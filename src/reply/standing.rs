@@ -1,11 +1,12 @@
 //! What every reply tells its caller. What stands in the way of all work: an agent is told to leave or to ask, an
 //! operator sees since when and why. And what took a persona away from its branch: how to close that activity with a
-//! summary, and where to go on.
+//! summary, and where to go on; and what it had not reacted to before it did something.
 
 use super::{Key, Next, Reply, Status, branch, row};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Subject, text};
 use crate::machine::Phase;
+use crate::op::branch::ChangeSeen;
 use crate::op::{CallersSituation, Context, Displacement, DisplacementCause, Obstacle, Standing};
 use crate::state::Entity;
 
@@ -14,12 +15,16 @@ const LABEL_MAX_CHARS: usize = 40;
 
 impl Reply {
     /// Tells the caller about its situation.
-    pub fn with_situation(self, ctx: &Context, situation: &CallersSituation) -> Reply {
+    pub fn with_situation(self, ctx: &Context, situation: &CallersSituation, changes: &[ChangeSeen]) -> Reply {
         // Nothing can be said in what is archived.
         let is_over = situation.standing.as_ref().is_some_and(|standing| standing.obstacle == Obstacle::Archived);
         let reply = match &situation.displacement {
             Some(displacement) if !is_over => self.with_displacement(displacement),
             _ => self,
+        };
+        let reply = match changes {
+            [] => reply,
+            some => reply.with_rows(Key::Change, some.iter().map(branch::change)),
         };
         match &situation.standing {
             Some(standing) => reply.with_standing(ctx, standing),

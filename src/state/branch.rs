@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::belief::UNHEARD;
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Digest, EntityId, EntityType, Subject, limits, text};
+use crate::base::{Actor, Digest, EntityId, EntityType, Subject, Ulid, limits, text};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 
@@ -107,6 +107,9 @@ impl State {
         }
         self.note_whereabouts(subject, event);
         let new = self.entity(subject).is_some_and(|root| root.is_root() && root.first_event == event.id);
+        if new {
+            self.note_first_task(subject, event);
+        }
         if new && self.personas().len() < limits::PERSONAS_MAX_COUNT {
             self.change(&Subject::SYSTEM, |system| {
                 let all = append_capped(system.facts.get("personas"), subject.id(), limits::PERSONAS_MAX_COUNT);
@@ -183,12 +186,15 @@ impl State {
     }
 
     /// Remembers what matters to a persona and is not its own act, until it does something on a branch: a task assigned
-    /// to it, an answer to its question, the end of its job, an anomaly.
+    /// to it, taken from it or aborted, an answer to its question, the end of its job, an anomaly.
     pub(super) fn note_change(&mut self, kind: Kind, event: &Event) {
         let Ok(subject) = Subject::parse(&event.subject) else { return };
         let entity = self.entity(&subject);
         let concerned = match (kind, &entity) {
             (Kind::TaskAssigned, Some(task)) if !task.is_job() => task.text("holder"),
+            (Kind::TaskAborted, Some(task)) if !task.is_job() => {
+                task.text("holder").filter(|holder| task.text("_failed_actor") != Some(holder))
+            }
             (Kind::TaskSucceeded | Kind::TaskAborted, Some(task)) if task.is_job() => task.text("_proposed_by"),
             (Kind::DecisionApproved | Kind::DecisionRejected, Some(decision)) => {
                 decision.text("_requested_by").filter(|by| by.starts_with("agent:"))
@@ -205,13 +211,43 @@ impl State {
         let concerned = concerned.map(str::to_owned).or_else(of_target);
         // Its own act is no news to it; a job's end is recorded in its name.
         let is_own = |who: &String| *who == event.actor && !entity.as_ref().is_some_and(|entity| entity.is_job());
-        let concerned = concerned.filter(|who| !is_own(who));
-        let persona = concerned.and_then(|who| EntityId::parse(who.strip_prefix("agent:")?).ok());
+        if let Some(concerned) = concerned.filter(|who| !is_own(who)) {
+            self.add_change(&concerned, event.id);
+        }
+    }
+
+    /// Lets the former holder of a task know that somebody took it away.
+    pub(super) fn note_taken(&mut self, event: &Event) {
+        let is_taken = event.event_type.known() == Some(Kind::TaskAssigned) && event.payload.contains_key("reason");
+        let Some(task) = Subject::parse(&event.subject).ok().filter(|_| is_taken) else { return };
+        let from = self.entity(&task).and_then(|task| {
+            let from = task.text("_taken_from").filter(|from| task.text("holder") != Some(from) && !task.is_job());
+            from.map(str::to_owned)
+        });
+        if let Some(from) = from {
+            self.add_change(&from, event.id);
+        }
+    }
+
+    /// Adds an event to what an actor has to react to, if it is a persona.
+    fn add_change(&mut self, who: &str, id: Ulid) {
+        let persona = who.strip_prefix("agent:").and_then(|name| EntityId::parse(name).ok());
         let Some(root) = persona.and_then(|persona| self.root(&persona)) else { return };
         self.change(&root.subject, |root| {
-            let changes = append_capped(root.facts.get("_changes"), &event.id.to_string(), limits::CHANGES_MAX_COUNT);
+            let changes = append_capped(root.facts.get("_changes"), &id.to_string(), limits::CHANGES_MAX_COUNT);
             root.facts.insert("_changes".to_owned(), changes);
         });
+    }
+
+    /// An agent becomes a persona because somebody gives it a task: that is what it has to react to first.
+    fn note_first_task(&mut self, root: &Subject, event: &Event) {
+        let me = format!("agent:{}", root.id());
+        let is_given = |task: &Entity| !task.is_job() && task.text("_assigned_by") != Some(&me);
+        let given =
+            self.held_by(&me).into_iter().find(|task| is_given(task) && event.parents.contains(&task.last_event));
+        if let Some(task) = given {
+            self.add_change(&me, task.last_event);
+        }
     }
 
     /// Remembers how long the titles of a persona's knowledge are, so that they are found in a text without trying all.

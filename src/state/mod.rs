@@ -137,6 +137,7 @@ impl State {
         self.side_effect(kind, event);
         self.follow_mission(kind, event);
         self.note_seen(kind, event);
+        self.note_taken(event);
         self.note_change(kind, event);
     }
 

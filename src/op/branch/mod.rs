@@ -26,7 +26,7 @@ pub use context::{BranchContext, ContextOutcome};
 pub use knowledge::{KnowRequest, KnownOutcome, KnownRequest, know, known};
 pub use message::{FullMessage, InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, inbox, read, tell};
 pub use pulse::{
-    BranchesOutcome, BranchesRequest, ChangeSeen, DecideOutcome, WorkingOutcome, branches, decide, working,
+    BranchesOutcome, BranchesRequest, ChangeSeen, DecideOutcome, WorkingOutcome, branches, decide, reacted_to, working,
 };
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};

@@ -7,7 +7,7 @@ use super::super::project::{ListEntry, ListOutcome, ListRequest, Projection};
 use super::context::Memory;
 use super::message::{FullMessage, unread};
 use super::{at_branch, me, settle_before_reading};
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Ulid, limits};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
@@ -209,10 +209,8 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         candidates.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.ordinal.cmp(&b.0.ordinal)));
         let candidate_count = candidates.len();
         candidates.truncate(LISTED_MAX);
-        let changes = match &root {
-            Some(root) => changes(&memory, root)?,
-            None => Vec::new(),
-        };
+        let ids: Vec<Ulid> = root.iter().flat_map(|root| root.as_branch().changes()).filter_map(parse_ulid).collect();
+        let changes = changes(&memory, &name, &ids)?;
         Ok(DecideOutcome { active, unread_count, unread, changes, candidates, candidate_count, root, left })
     })
 }
@@ -230,17 +228,31 @@ fn can_be_resumed(state: &State, branch: &Entity) -> bool {
     branch.phase == Phase::Suspended && !branch.is_root() && !is_unused(branch) && !is_paused
 }
 
-/// What happened to a persona since it last did something on a branch, unless it no longer matters.
-fn changes(memory: &Memory<'_>, root: &Entity) -> Result<Vec<ChangeSeen>> {
+/// What the caller's last act on a branch has reacted to, whether it knew of it or not.
+pub fn reacted_to(ctx: &Context, ids: &[Ulid]) -> Result<Vec<ChangeSeen>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = me(ctx)?;
+    with_view(&ctx.open()?, |snapshot, state| changes(&Memory { ctx, snapshot, state }, &name, ids))
+}
+
+/// What these events mean to a persona, unless they no longer matter.
+fn changes(memory: &Memory<'_>, persona: &EntityId, ids: &[Ulid]) -> Result<Vec<ChangeSeen>> {
     let mut seen = Vec::new();
-    for id in root.as_branch().changes().filter_map(parse_ulid) {
-        let event = memory.event(id)?;
+    let is_own = |holder: &str| holder.strip_prefix("agent:") == Some(persona.as_str());
+    for id in ids {
+        let event = memory.event(*id)?;
         let Some(kind) = event.event_type.known() else { continue };
         let entity = Subject::parse(&event.subject).ok().and_then(|subject| memory.state.entity(&subject));
         let still_matters = entity.as_ref().is_none_or(|entity| match kind {
             Kind::TaskAssigned => {
-                entity.phase == Phase::Assigned
-                    && entity.as_task().recorded_holder() == event.payload.get("holder").and_then(Value::as_str)
+                let holds = entity.as_task().recorded_holder().is_some_and(is_own);
+                match event.payload.get("holder").and_then(Value::as_str).is_some_and(is_own) {
+                    true => entity.phase == Phase::Assigned && holds,
+                    // It was taken away.
+                    false => !holds,
+                }
             }
             Kind::AnomalyDetected => {
                 let code = event.payload.get("code").and_then(Value::as_str).unwrap_or_default();

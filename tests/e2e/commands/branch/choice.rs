@@ -127,3 +127,57 @@ fn m10_a_message_can_go_to_several() {
     assert!(hive.contents() == before);
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn m10_no_change_goes_by_unseen() {
+    let hive = written();
+    ok(&hive, "hf-require propose Blue --actor agent:ann");
+    ok(&hive, "hf-require analyze REQ-0001 Sky --actor agent:ann");
+    ok(&hive, "hf-decide approve DEC-0001 --yes");
+    // The act that reacts to it, knowingly or not, says what it was.
+    let note = does(&hive, "ann", &["note", "Clouds"]);
+    assert!(note.get("CHANGE").starts_with("DecisionApproved DEC-0001 "), "{note:?}");
+    assert!(does(&hive, "ann", &["note", "Rain"]).all("CHANGE").is_empty());
+    assert!(does(&hive, "ann", &["decide"]).all("CHANGE").is_empty());
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m10_the_first_task_of_a_new_agent_is_a_change() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    hive.run("task", &["assign", "T-0001", "ann", "--note", "Begin with the fields"]).expect_exit(0);
+    let decide = does(&hive, "ann", &["decide"]);
+    assert_eq!(decide.all("CHANGE"), ["TaskAssigned T-0001 2026-01-31T12:00:00Z user:jo Form"]);
+    assert_eq!(decide.get("SUM"), "1 change");
+    let start = ok(&hive, "hf-task start T-0001 --actor agent:ann");
+    assert_eq!(start.get("HANDOFF"), "Begin with the fields");
+    // Its own claim is no news.
+    ok(&hive, "hf-task propose Page");
+    ok(&hive, "hf-task claim T-0002 --actor agent:ben");
+    assert!(does(&hive, "ben", &["decide"]).all("CHANGE").is_empty());
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m10_a_task_that_is_taken_away_is_a_change() {
+    let hive = written();
+    for _ in 0..3 {
+        ok(&hive, "hf-task propose Form");
+    }
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    ok(&hive, "hf-task assign T-0001 ben --reason x");
+    let decide = does(&hive, "ann", &["decide"]);
+    assert_eq!(decide.all("CHANGE"), ["TaskAssigned T-0001 2026-01-31T12:10:00Z user:jo Form"]);
+    does(&hive, "ann", &["note", "--branch", "BR-0003", "Well"]);
+    ok(&hive, "hf-task claim T-0002 --actor agent:ann");
+    ok(&hive, "hf-task abort T-0002 --reason x");
+    assert!(does(&hive, "ann", &["decide"]).get("CHANGE").starts_with("TaskAborted T-0002 "));
+    does(&hive, "ann", &["note", "--branch", "ann", "Well"]);
+    // What it gave up itself is no news.
+    ok(&hive, "hf-task claim T-0003 --actor agent:ann");
+    ok(&hive, "hf-task start T-0003 --actor agent:ann");
+    ok(&hive, "hf-task fail T-0003 --class permanent --reason no --actor agent:ann");
+    assert!(does(&hive, "ann", &["decide"]).all("CHANGE").is_empty());
+    keeps_the_rules(&hive);
+}
