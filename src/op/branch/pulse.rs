@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::super::project::{ListEntry, ListOutcome, ListRequest, Projection};
 use super::context::Memory;
-use super::message::{FullMessage, unread};
+use super::message::FullMessage;
 use super::{at_branch, me, settle_before_reading};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Ulid, limits};
 use crate::event::{Kind, parse_ulid};
@@ -191,7 +191,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         let active = root.as_ref().map(|root| at_branch(state, root));
         let memory = Memory { ctx, snapshot, state };
         let unread_count = root.as_ref().map_or(0, |root| root.as_branch().unread());
-        let listed = unread(state, &name, LISTED_MAX).into_iter();
+        let listed = state.unread_by(name.as_str(), LISTED_MAX).into_iter();
         let unread: Vec<FullMessage> = listed.map(|message| memory.full_message(message)).collect::<Result<_>>()?;
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {

@@ -107,6 +107,32 @@ fn m16_all_unread_messages_are_counted() {
 }
 
 #[test]
+fn m10_unread_messages_are_found_among_those_of_others() {
+    let hive = TestVault::new();
+    does(&hive, "ann", &["note", "I am ann"]);
+    does(&hive, "ben", &["note", "I am ben"]);
+    let message = |n: usize| {
+        let to = if n % 100 == 7 { "ann" } else { "ben" };
+        serde_json::json!({"event_type": "MessageSent", "subject": format!("message:m{n}"),
+            "payload": {"to": to, "text": format!("word {n}")}})
+    };
+    hive.batch(&(0..1500).map(message).collect::<Vec<_>>());
+    let own = |reply: &Reply| reply.all("MESSAGE").iter().map(|line| line[..8].to_owned()).collect::<Vec<_>>();
+    let expected: Vec<String> = (0..15).map(|n| format!("MSG-{:04}", n * 100 + 8)).collect();
+    assert_eq!(own(&does(&hive, "ann", &["decide"])), expected);
+    // What was read is gone, whether or not the index has it yet.
+    does(&hive, "ann", &["read", "MSG-0008", "MSG-1408"]);
+    assert_eq!(own(&does(&hive, "ann", &["inbox", "--unread"])), expected[1..14]);
+    hive.run("project", &[]).expect_exit(0);
+    hive.run("branch", &["tell", "ann", "more"]).expect_exit(0);
+    let listed = own(&does(&hive, "ann", &["inbox", "--unread"]));
+    assert_eq!((listed.len(), listed[13].as_str()), (14, "MSG-1501"));
+    assert_eq!(does(&hive, "ann", &["read"]).get("UNREAD"), "0");
+    assert_eq!(does(&hive, "ben", &["decide"]).get("UNREAD"), "1485");
+    keeps_the_rules(&hive);
+}
+
+#[test]
 fn m10_a_message_can_go_to_several() {
     let hive = written();
     for agent in ["ben", "cem"] {
