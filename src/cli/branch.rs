@@ -225,7 +225,7 @@ enum Verb {
     Know {
         /// The title; to read, also a reference such as K-0001
         title: String,
-        /// The text; - reads it from standard input. Without a text, prints what you know
+        /// The text itself; - reads it from standard input, --file from a file. Without a text, prints what you know
         text: Option<String>,
         /// Read the text from this file
         #[arg(long, value_name = "FILE", conflicts_with = "text")]

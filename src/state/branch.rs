@@ -159,8 +159,6 @@ impl State {
         }
         let (id, thread) = (branch.subject.id().to_owned(), thread.id().to_owned());
         self.move_root(branch, Phase::Active, event, |root| {
-            let recent = moved_to_end(root.facts.get("_recent"), &id, limits::ANCHORS_MAX_COUNT);
-            root.facts.insert("_recent".to_owned(), recent);
             if root.text("active_branch_id") == Some(&id) {
                 root.facts.remove("active_branch_id");
             }
@@ -168,6 +166,7 @@ impl State {
             let anchors = append_capped(root.facts.get("anchors"), &thread, limits::ANCHORS_MAX_COUNT);
             root.facts.insert("anchors".to_owned(), anchors);
         });
+        self.heard_of(&branch.subject);
         self.note_whereabouts(&branch.subject, event);
     }
 
@@ -176,6 +175,7 @@ impl State {
         self.change(branch, |branch| {
             let all = moved_to_end(branch.facts.get("_summaries"), thread.id(), limits::ANCHORS_MAX_COUNT);
             branch.facts.insert("_summaries".to_owned(), all);
+            branch.facts.insert("_summary_count".to_owned(), (branch.count("_summary_count") + 1).into());
         });
     }
 
@@ -310,7 +310,7 @@ impl State {
         });
         match branch.phase {
             Phase::Active => self.add_to_thread(&branch, event),
-            _ => self.let_wait(&branch, persona, &event.id.to_string()),
+            _ => self.let_wait(&branch, &event.id.to_string()),
         }
     }
 
@@ -324,13 +324,11 @@ impl State {
         };
         let text = brief(message.text("text").unwrap_or_default());
         self.change(&branch.subject, |branch| drop(branch.facts.insert("brief_state".to_owned(), text.into())));
-        if let Some(persona) = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok()) {
-            self.let_wait(&branch, &persona, &message.first_event.to_string());
-        }
+        self.let_wait(&branch, &message.first_event.to_string());
     }
 
     /// Keeps a message for the next thread of a branch.
-    fn let_wait(&mut self, branch: &Entity, persona: &EntityId, message: &str) {
+    fn let_wait(&mut self, branch: &Entity, message: &str) {
         self.change(&branch.subject, |branch| {
             let waiting = append_capped(branch.facts.get("_waiting"), message, limits::TAIL_MAX_COUNT);
             branch.facts.insert("_waiting".to_owned(), waiting);
@@ -338,9 +336,20 @@ impl State {
                 branch.facts.insert(fact.to_owned(), (branch.count(fact) + 1).into());
             }
         });
-        self.change(&root_of(persona), |root| {
-            let recent = moved_to_end(root.facts.get("_recent"), branch.subject.id(), limits::ANCHORS_MAX_COUNT);
+        self.heard_of(&branch.subject);
+    }
+
+    /// Something was heard of a branch: it comes last among the recent ones, and is counted once.
+    fn heard_of(&mut self, branch: &Subject) {
+        let Some(mut known) = self.entity(branch).map(|branch| branch.into_owned()) else { return };
+        let persona = known.text("persona_id").and_then(|name| EntityId::parse(name).ok());
+        let is_first = known.facts.insert("_heard_of".to_owned(), true.into()).is_none();
+        self.changes.entities.insert(branch.clone(), known);
+        let Some(persona) = persona else { return };
+        self.change(&root_of(&persona), |root| {
+            let recent = moved_to_end(root.facts.get("_recent"), branch.id(), limits::ANCHORS_MAX_COUNT);
             root.facts.insert("_recent".to_owned(), recent);
+            root.facts.insert("_heard_count".to_owned(), (root.count("_heard_count") + u64::from(is_first)).into());
         });
     }
 

@@ -467,6 +467,10 @@ views! {
         anchors: texts = "anchors",
         /// The ids of the branches of which something was heard last, newest last; only its root has this.
         recent: texts = "_recent",
+        /// How many branches something was heard of; only the root has this.
+        heard_count: count = "_heard_count",
+        /// Whether something was heard of it.
+        is_heard_of: flag = "_heard_of",
         /// The branch that the persona believes to be on, the one before it, and the first one that others took it to
         /// since it last knew where it was; only its root has these.
         believed: Branch = "_believed",
@@ -483,6 +487,8 @@ views! {
         title_lengths: value = "_title_lengths",
         /// The ids of its threads that have a summary of the persona's own, the latest only.
         summaries: texts = "_summaries",
+        /// How many threads have one.
+        summary_count: count = "_summary_count",
         /// How many notes and messages it has.
         messages: count = "_messages",
         /// The ids of the latest messages that came while it had no open thread, and how many there are.
@@ -669,6 +675,9 @@ mod tests {
                 "interrupt_id",
                 "anchors",
                 "_recent",
+                "_heard_count",
+                "_heard_of",
+                "_summary_count",
                 "_believed",
                 "_was_at",
                 "_taken_to",

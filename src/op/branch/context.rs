@@ -85,8 +85,15 @@ struct AnchorMemory {
     summary: Option<String>,
     /// What was noted since that thread began.
     lines: ContextLines,
-    /// Earlier threads with their summaries, oldest first.
+    /// Earlier threads with their summaries, oldest first, and how many such threads there are.
     earlier: Vec<(Entity, String)>,
+    earlier_total: usize,
+}
+
+impl AnchorMemory {
+    fn earlier_left_out(&self) -> usize {
+        self.earlier_total.saturating_sub(self.earlier.len())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -99,7 +106,9 @@ pub struct BranchContext {
     task: Option<Entity>,
     work: Vec<(String, String)>,
     root_lines: ContextLines,
+    /// Other branches, and how many of them something was heard of.
     elsewhere: Vec<OtherBranch>,
+    elsewhere_total: usize,
     anchor: AnchorMemory,
     /// The constraints on the work, on a branch for a task.
     constraints: Vec<String>,
@@ -110,7 +119,7 @@ pub struct BranchContext {
     partners: Vec<String>,
     /// Whether the part about how to go on is there.
     has_help: bool,
-    /// How many summaries were dropped.
+    /// How many pages of knowledge, and lines about the task, were dropped.
     dropped: usize,
     /// The limit, in words.
     pub budget: usize,
@@ -304,7 +313,8 @@ impl Memory<'_> {
             (thread, text::cut(&text, limits::BRIEF_MAX_CHARS))
         };
         let earlier = summaries.into_iter().map(brief).collect();
-        Ok(AnchorMemory { thread: Some(before), summarized, summary, lines, earlier })
+        let earlier_total = (branch.as_branch().summary_count() as usize).saturating_sub(1);
+        Ok(AnchorMemory { thread: Some(before), summarized, summary, lines, earlier, earlier_total })
     }
 
     /// How the other branches stand of which something was heard last.
@@ -363,6 +373,8 @@ pub(super) fn current(
         };
         let mut context = BranchContext {
             elsewhere: memory.elsewhere(&bare.root, &branch),
+            elsewhere_total: (bare.root.as_branch().heard_count() as usize)
+                .saturating_sub(usize::from(branch.as_branch().is_heard_of())),
             anchor: memory.anchor(&branch, thread.as_ref(), budget, wanted)?,
             lines: tail(thread.as_ref())?,
             root_lines,
@@ -399,6 +411,7 @@ pub(super) fn without_messages(
         constraints,
         knowledge: Vec::new(),
         elsewhere: Vec::new(),
+        elsewhere_total: 0,
         anchor: AnchorMemory::default(),
         lines: ContextLines::default(),
         root_lines: ContextLines::default(),
@@ -495,15 +508,12 @@ impl BranchContext {
                     let parts = [&mut self.root_lines, &mut self.anchor.lines, &mut self.lines];
                     drop(parts[n].shown.remove(0));
                 }
-                None if !self.elsewhere.is_empty() => {
-                    self.elsewhere.remove(0);
+                None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
+                None if !self.anchor.earlier.is_empty() => drop(self.anchor.earlier.remove(0)),
+                None if !self.knowledge.is_empty() => {
+                    self.knowledge.pop();
                     self.dropped += 1;
                 }
-                None if !self.anchor.earlier.is_empty() => {
-                    self.anchor.earlier.remove(0);
-                    self.dropped += 1;
-                }
-                None if !self.knowledge.is_empty() => drop(self.knowledge.pop()),
                 None if self.has_help => self.has_help = false,
                 None if !self.work.is_empty() => {
                     self.work.pop();
@@ -520,9 +530,12 @@ impl BranchContext {
         self
     }
 
-    /// How many notes, messages, lines of a given tail and summaries were left out.
+    /// How many notes, messages, lines of a given tail, summaries, other branches, pages of knowledge and lines about the
+    /// task were left out.
     pub fn left_out(&self) -> usize {
-        self.root_lines.left_out() + self.anchor.lines.left_out() + self.lines.left_out() + self.dropped
+        let lines = self.root_lines.left_out() + self.anchor.lines.left_out() + self.lines.left_out();
+        let elsewhere = self.elsewhere_total.saturating_sub(self.elsewhere.len());
+        lines + elsewhere + self.anchor.earlier_left_out() + self.dropped
     }
 
     /// The number of words of the text.
@@ -552,7 +565,7 @@ impl BranchContext {
         heading(&mut out, "You");
         let persona = self.root.as_branch().persona_id().unwrap_or_default();
         indented(&mut out, "", &format!("You are agent:{persona}; it is {}", self.now));
-        if !self.branch.is_root() {
+        if !self.root_lines.shown.is_empty() {
             heading(&mut out, &format!("With the user, {}", self.root.name()));
             self.write_lines(&mut out, &self.root_lines);
         }

@@ -400,3 +400,39 @@ fn m2_what_is_said_about_a_branch_that_was_left_stays_there() {
     assert!(told.contains("  Summary: Lyra rests\n") && told.contains("  the last line\n"), "{told}");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn m8_left_out_counts_what_was_never_kept_for_a_context() {
+    let hive = TestVault::new();
+    for n in 0..13 {
+        does(&hive, "ann", &["create", &format!("walk {n}"), "--type", "free"]);
+        does(&hive, "ann", &["suspend", "--summary", &format!("walked {n}")]);
+    }
+    let left_out = |reference: &str, words: &str| {
+        let reply = does(&hive, "ann", &["resume", reference, "--words", words]);
+        let shown = reply.stdout.lines().filter(|line| line.contains(" walked ")).count();
+        (shown, reply.report_of_document().get("LEFT_OUT").parse::<usize>().unwrap())
+    };
+    assert_eq!(left_out("ann", "5000"), (10, 3));
+    // The branch itself is none of the others.
+    does(&hive, "ann", &["create", "Long", "--type", "free"]);
+    for n in 0..13 {
+        does(&hive, "ann", &["suspend", "--summary", &format!("walked on {n}")]);
+        does(&hive, "ann", &["resume", "BR-0015"]);
+    }
+    // Ten other branches of thirteen, ten summaries of thirteen: the newest one is the anchor.
+    let (shown, left) = left_out("BR-0015", "5000");
+    assert_eq!((shown + left, left), (26, 26 - shown), "{shown} {left}");
+    let (shown, left) = left_out("BR-0015", "100");
+    assert_eq!(shown + left, 26, "{shown} {left}");
+}
+
+#[test]
+fn m9_a_heading_without_an_answer_is_left_out() {
+    let hive = TestVault::new();
+    does(&hive, "ann", &["create", "My novel", "--type", "free"]);
+    let told = context(&hive, "BR-0002");
+    assert!(!told.contains("With the user"), "{told}");
+    does(&hive, "ann", &["note", "--branch", "ann", "Hello"]);
+    assert!(context(&hive, "BR-0002").contains("# With the user, BR-0001\n"));
+}
