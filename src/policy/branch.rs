@@ -132,10 +132,12 @@ fn at(state: &State, root: &Entity) -> Entity {
     state.active_branch(root).unwrap_or_else(|| root.clone())
 }
 
-/// The branch that a persona believes to be on, if it is on another one.
+/// The branch that a persona believes to be on, if others took it to another one. Back on its root it may have learned of
+/// that other one, and not that it left it again.
 pub fn believed_elsewhere(state: &State, persona: &EntityId) -> Option<Entity> {
     let root = state.root(persona)?;
-    let believed = root.as_branch().believed().filter(|believed| *believed != at(state, &root).subject)?;
+    let is_moved = |believed: &Subject| *believed != at(state, &root).subject || root.as_branch().taken_to().is_some();
+    let believed = root.as_branch().believed().filter(is_moved)?;
     state.entity(&believed).map(|branch| branch.into_owned())
 }
 

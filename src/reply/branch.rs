@@ -133,7 +133,7 @@ impl Replies for Interruptible<NoteOutcome> {
     fn reply(&self) -> Reply {
         match self {
             Interruptible::Interrupted { left } => {
-                let sum = format!("not recorded: you are no longer on {}; say where the note belongs", left.name());
+                let sum = format!("not recorded: you were taken away from {}; say where the note belongs", left.name());
                 Reply::new(Status::Interrupted, sum)
             }
             Interruptible::Done(done) => {

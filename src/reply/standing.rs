@@ -50,8 +50,9 @@ impl Reply {
         }
         let summarize = left.as_ref().filter(|_| *needs_summary);
         let mut places: Vec<&Entity> = message.map(|_| root).into_iter().collect();
-        let was_elsewhere = left.as_ref().is_some_and(|left| left.subject != at.subject);
-        if was_elsewhere && places.iter().all(|place| place.subject != at.subject) {
+        let is_leaving = |left: &Entity| left.subject == at.subject && !left.is_root();
+        let has_left = left.as_ref().is_some_and(|left| !is_leaving(left));
+        if has_left && places.iter().all(|place| place.subject != at.subject) {
             places.push(at);
         }
         let advice = summarize

@@ -26,7 +26,8 @@ impl Entity {
     /// Whether the persona of this root is on another branch, believes so, or has not heard all that was said here.
     pub(super) fn is_elsewhere(&self) -> bool {
         let is_believed_elsewhere = self.text(BELIEVED).is_some_and(|believed| believed != self.subject.id());
-        is_believed_elsewhere || self.facts.contains_key("active_branch_id") || self.facts.contains_key(UNHEARD)
+        let is_elsewhere = ["active_branch_id", TAKEN_TO, UNHEARD].iter().any(|fact| self.facts.contains_key(*fact));
+        is_believed_elsewhere || is_elsewhere
     }
 
     /// The persona of this root has read a message.

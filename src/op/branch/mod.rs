@@ -210,8 +210,22 @@ fn store_texts(ctx: &Context, leaving: &LeavingNote) -> Result<StoredNote> {
 fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> {
     match policy::believed_elsewhere(state, name) {
         Some(believed) if !believed.is_root() => Some(believed),
-        None if state.active_branch(root).is_some() => None,
+        _ if state.active_branch(root).is_some() => None,
         _ => policy::unsummarized_branch(state, root),
+    }
+}
+
+/// Refuses a summary that could be about two branches: the one that a persona was on before its root, and the one that
+/// others took it to from there.
+fn check_says_which(state: &State, name: &EntityId, root: &Entity) -> Result<()> {
+    let is_taken = policy::believed_elsewhere(state, name).is_some_and(|believed| believed.is_root());
+    let active = state.active_branch(root).filter(|_| is_taken);
+    match active.zip(policy::unsummarized_branch(state, root)) {
+        Some((active, before)) => {
+            let (active, before) = (active.name(), before.name());
+            Err(Error::usage(format!("a summary of {before} or of {active}? Say which: hf-branch suspend BRANCH")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -222,6 +236,9 @@ fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: &StoredNo
     if let Some(believed) = believed.filter(|_| note.tail.text.is_some() && note.summary.text.is_none()) {
         let why = format!("you are no longer on {}; give its --tail together with a --summary", believed.name());
         return Err(Error::usage(why));
+    }
+    if note.has_text() {
+        check_says_which(tx.state(), &name, root)?;
     }
     let late = match &note.summary.text {
         Some(_) => late_branch(tx.state(), &name, root).map(|late| summarize(ctx, tx, &late, note)).transpose()?,
@@ -503,7 +520,11 @@ pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     // With a reference, it says itself which branch it means.
     let late = match &named {
         Some(branch) => (!is_active(tx.state(), branch)).then(|| branch.clone()),
-        None => late_branch(tx.state(), &name, &root).filter(|_| note.summary.text.is_some()),
+        None if note.summary.text.is_some() => {
+            check_says_which(tx.state(), &name, &root)?;
+            late_branch(tx.state(), &name, &root)
+        }
+        None => None,
     };
     let asked = match (late, named) {
         (Some(branch), _) => Some(summarize(ctx, &mut tx, &branch, &note)?),

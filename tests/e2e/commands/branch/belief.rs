@@ -185,3 +185,36 @@ fn m1_a_late_summary_goes_to_the_branch_that_the_agent_was_on_last() {
     assert_eq!(active(&hive, "ann"), "BR-0001");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn m1_a_summary_that_could_be_about_two_branches_is_refused() {
+    let hive = writing();
+    does(&hive, "ann", &["suspend"]);
+    ok(&hive, "hf-task assign T-0001 ann");
+    let before = hive.contents();
+    let refused = by(&hive, "ann", &["suspend", "--summary", "Lyra armed"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.get("SUM").contains("BR-0002 or of BR-0003"), "{refused:?}");
+    assert!(hive.contents() == before);
+    does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Lyra armed"]);
+    does(&hive, "ann", &["suspend", "BR-0003", "--summary", "One field"]);
+    has_summary(&hive, "BR-0002", "Lyra armed");
+    has_summary(&hive, "BR-0003", "One field");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m1_a_note_is_refused_after_a_task_that_came_and_went() {
+    let hive = writing();
+    does(&hive, "ann", &["suspend", "--summary", "Lyra armed"]);
+    ok(&hive, "hf-task assign T-0001 ann");
+    // It learns where it is, but not that it is back.
+    assert!(does(&hive, "ann", &["decide"]).get("ACTIVE").starts_with("BR-0003 "));
+    ok(&hive, "hf-task abort T-0001 --reason x");
+    refuses_a_note(&hive, "BR-0001");
+    let told = by(&hive, "ann", &["note", "field one"]);
+    assert_eq!(told.get("ADVICE"), "hf-branch note --branch BR-0001 TEXT");
+    does(&hive, "ann", &["note", "--branch", "BR-0001", "Well"]);
+    does(&hive, "ann", &["note", "What next?"]);
+    keeps_the_rules(&hive);
+}
