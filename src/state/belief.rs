@@ -39,14 +39,16 @@ impl Entity {
         }
     }
 
-    /// The persona of this root knows that it is on a branch now.
+    /// The persona of this root believes to be on a branch now. If it is there, it has been nowhere else.
     fn believe(&mut self, branch: &str) {
         let before = self.text(BELIEVED).filter(|before| *before != branch && *before != self.subject.id());
         if let Some(before) = before.map(str::to_owned) {
             self.facts.insert(WAS_AT.to_owned(), before.into());
         }
         self.facts.insert(BELIEVED.to_owned(), branch.into());
-        self.facts.remove(TAKEN_TO);
+        if self.text("active_branch_id").unwrap_or(self.subject.id()) == branch {
+            self.facts.remove(TAKEN_TO);
+        }
     }
 }
 
@@ -64,8 +66,7 @@ impl State {
         let believed = self.believed_after(kind, &branch, &root, is_own || is_claim);
         let claimed_from = root.text(BELIEVED).filter(|before| is_claim && *before != root.subject.id());
         let claimed_from = claimed_from.map(str::to_owned);
-        let is_expected = branch.is_root() || root.text(BELIEVED) == Some(branch.subject.id());
-        let is_taken = kind == Kind::ThreadOpened && believed.is_none() && !is_expected;
+        let is_taken = kind == Kind::ThreadOpened && believed.is_none() && !branch.is_root();
         let is_answer = is_own && kind == Kind::NoteRecorded && branch.is_root();
         self.change(&root.subject, |root| {
             if is_own {
@@ -97,7 +98,7 @@ impl State {
             // A social branch is only resumed later; all others begin at once.
             Kind::BranchCreated => (is_own && !is_social && !branch.is_root()).then_some(id),
             // One that has done nothing yet is where it was put first.
-            Kind::ThreadOpened => (!branch.is_root() && (is_own || believed.is_none())).then_some(id),
+            Kind::ThreadOpened => (!branch.is_root() && (is_own || believes_this || believed.is_none())).then_some(id),
             // A word on the root from another branch takes it nowhere.
             Kind::NoteRecorded => (is_own && at == id).then_some(id),
             Kind::ThreadCompleted | Kind::ThreadAborted => {
