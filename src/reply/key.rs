@@ -341,9 +341,9 @@ keys! {
     Unread = "UNREAD", "unread", Shape::Number, "how many messages are unread";
     Choice = "CHOICE", "choices", Shape::Texts, "what a persona can do now: REACT, RESUME, CREATE or WAIT";
     Candidate = "CANDIDATE", "candidates", Shape::Rows(CANDIDATE), "a suspended branch: reference, type, seconds since it was suspended, label, and how it stands";
-    Change = "CHANGE", "changes", Shape::Rows(CHANGE), "something to react to that is no message: the kind of event, what it is about, time, who did it, and a title";
+    Change = "CHANGE", "changes", Shape::Rows(CHANGE), "something to react to that is no message: the kind of event, what it is about, time, who did it, and a title; of an act on a branch, what it has reacted to";
     Words = "WORDS", "words", Shape::Number, "how many words the context has";
-    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many notes, messages, lines and summaries were left out of the context";
+    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many notes, messages, lines, summaries, other branches and pages of knowledge were left out of the context";
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;

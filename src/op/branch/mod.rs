@@ -17,7 +17,7 @@ use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Added, Transaction};
-use crate::policy::{Request, branch as policy};
+use crate::policy::{Request, belief, branch as policy};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
@@ -208,31 +208,31 @@ fn store_texts(ctx: &Context, leaving: &LeavingNote) -> Result<StoredNote> {
 /// The branch that a persona means when it gives a summary and its own thread there has ended already: the one that it
 /// was taken away from, or, on its root, the one that it was on last.
 fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> {
-    match policy::believed_elsewhere(state, name) {
+    match belief::believed_elsewhere(state, name) {
         Some(believed) if !believed.is_root() => Some(believed),
         _ if state.active_branch(root).is_some() => None,
-        _ => policy::unsummarized_branch(state, root),
+        _ => belief::unsummarized_branch(state, root),
     }
 }
 
-/// Refuses a summary that could be about two branches: the one that a persona was on before its root, and the one that
-/// others took it to from there.
+/// Refuses a summary that could be about several branches: a persona that believed to be on its root, and was taken from
+/// there, may mean the one that it was on before, or any that it has been on since.
 fn check_says_which(state: &State, name: &EntityId, root: &Entity) -> Result<()> {
-    let is_taken = policy::believed_elsewhere(state, name).is_some_and(|believed| believed.is_root());
-    let active = state.active_branch(root).filter(|_| is_taken);
-    match active.zip(policy::unsummarized_branch(state, root)) {
-        Some((active, before)) => {
-            let (active, before) = (active.name(), before.name());
-            Err(Error::usage(format!("a summary of {before} or of {active}? Say which: hf-branch suspend BRANCH")))
-        }
-        None => Ok(()),
+    let Some(taken_to) = root.as_branch().taken_to() else { return Ok(()) };
+    if belief::believed_elsewhere(state, name).is_none_or(|believed| !believed.is_root()) {
+        return Ok(());
+    }
+    let is_one = state.active_branch(root).is_some_and(|active| active.subject == taken_to);
+    match is_one && belief::unsummarized_branch(state, root).is_none() {
+        true => Ok(()),
+        false => Err(Error::usage("say which branch the summary is about: hf-branch suspend BRANCH --summary TEXT")),
     }
 }
 
 /// Leaves the active branch, unless that is the root. A persona that was taken away from its branch summarizes that one.
 fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: &StoredNote) -> Result<Option<Added>> {
     let name = me(ctx)?;
-    let believed = policy::believed_elsewhere(tx.state(), &name).filter(|believed| !believed.is_root());
+    let believed = belief::believed_elsewhere(tx.state(), &name).filter(|believed| !believed.is_root());
     if let Some(believed) = believed.filter(|_| note.tail.text.is_some() && note.summary.text.is_none()) {
         let why = format!("you are no longer on {}; give its --tail together with a --summary", believed.name());
         return Err(Error::usage(why));
@@ -457,6 +457,7 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // It was taken away from another branch, and says how it left that.
         true if note.has_text() => {
+            check_says_which(tx.state(), &name, &root)?;
             let late = late_branch(tx.state(), &name, &root);
             let late = late.ok_or_else(|| Error::usage("the branch is already active; --summary does not apply"))?;
             summarize(ctx, &mut tx, &late, &note)?
@@ -557,14 +558,14 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
         Some(reference) => own_branch(state, &name, reference),
         None => {
             let root = state.root(&name);
-            let believed = policy::believed_elsewhere(state, &name).filter(|believed| !believed.is_root());
+            let believed = belief::believed_elsewhere(state, &name).filter(|believed| !believed.is_root());
             let active = believed.or_else(|| state.active_branch(root.as_ref()?));
             active.ok_or_else(|| Error::not_found(format!("agent:{name} has no active branch besides its root")))
         }
     };
     let (active, is_late) = with_view(&vault, |_, state| {
         let branch = find(state)?;
-        Ok((branch.phase == Phase::Active, policy::unsummarized_thread(state, &branch).is_some()))
+        Ok((branch.phase == Phase::Active, belief::unsummarized_thread(state, &branch).is_some()))
     })?;
     let note = match active {
         true => store_note(
@@ -617,7 +618,7 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<Interruptible<NoteOut
     let vault = ctx.open()?;
     let is_repeated = |state: &State| key.as_deref().is_some_and(|key| state.keyed(key).is_some());
     let interrupted = |state: &State| match reference {
-        None if !is_repeated(state) => policy::believed_elsewhere(state, &name).map(Box::new),
+        None if !is_repeated(state) => belief::believed_elsewhere(state, &name).map(Box::new),
         _ => None,
     };
     if let Some(left) = with_view(&vault, |_, state| Ok(interrupted(state)))? {

@@ -12,7 +12,7 @@ use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject, Timestamp, Ulid};
 use crate::event::Kind;
 use crate::job::Cancel;
-use crate::policy::branch::Displacement;
+use crate::policy::belief::Displacement;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::statement::Statement;
 use crate::policy::{Request, Standing, project, rules};

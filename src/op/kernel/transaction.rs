@@ -18,7 +18,7 @@ use crate::chain::Head;
 use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::policy::authority::Acts;
-use crate::policy::branch::displacement;
+use crate::policy::belief::displacement;
 use crate::policy::code::Code;
 use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};

@@ -194,12 +194,18 @@ fn m1_a_summary_that_could_be_about_two_branches_is_refused() {
     let before = hive.contents();
     let refused = by(&hive, "ann", &["suspend", "--summary", "Lyra armed"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.get("SUM").contains("BR-0002 or of BR-0003"), "{refused:?}");
+    assert!(refused.get("SUM").contains("hf-branch suspend BRANCH --summary TEXT"), "{refused:?}");
     assert!(hive.contents() == before);
     does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Lyra armed"]);
     does(&hive, "ann", &["suspend", "BR-0003", "--summary", "One field"]);
     has_summary(&hive, "BR-0002", "Lyra armed");
     has_summary(&hive, "BR-0003", "One field");
+    // From its root to one task, and on to the next.
+    for task in ["T-0002", "T-0003"] {
+        ok(&hive, "hf-task propose Page");
+        ok(&hive, &format!("hf-task assign {task} ann"));
+    }
+    assert_eq!(by(&hive, "ann", &["suspend", "--summary", "Two fields"]).code, Some(2));
     keeps_the_rules(&hive);
 }
 
