@@ -473,14 +473,15 @@ fn claims(table: &mut Table) {
     );
 }
 
-/// How long a persona with a long life needs to remember: a thousand branches, a hundred thousand messages and ten
-/// thousand pages of knowledge.
+/// How long a persona with a long life needs to remember: a thousand branches, a hundred thousand messages, ten thousand
+/// pages of knowledge, and twenty thousand messages that somebody else has not read.
 fn memory(table: &mut Table) {
     use hiveforge::base::EntityId;
     use hiveforge::policy::knowledge::page_of;
     const BRANCHES: usize = 1_000;
     const MESSAGES: usize = 100_000;
     const PAGES: usize = 10_000;
+    const UNREAD: usize = 20_000;
     const TIMES: usize = 31;
     let place = Place::new();
     place.ok("hf-branch", &["create", "The song of the stars", "--type", "free"]);
@@ -503,6 +504,14 @@ fn memory(table: &mut Table) {
             r#"{{"event_type":"MessageRead","subject":"message:m{n}","actor":"agent:main","payload":{{"to":"main"}}}}"#
         )
     }));
+    // Somebody else who never reads.
+    place.ok("hf-branch", &["note", "x", "--agent", "other"]);
+    place.stream(&mut (0..UNREAD).map(|n| {
+        format!(
+            r#"{{"event_type":"MessageSent","subject":"message:o{n}","payload":{{"to":"other","text":"word {n}"}}}}"#
+        )
+    }));
+    place.ok("hf-branch", &["tell", "main", "Is it ready?"]);
     place.stream(&mut (0..PAGES).map(|n| {
         let (title, recorded) = (format!("page {n}"), r#"{"event_type":"KnowledgeRecorded","actor":"agent:main""#);
         let page = page_of(&main, &title);

@@ -40,9 +40,13 @@ A persona is an agent that works on one branch at a time and remembers all of th
 with the user, is active while no other branch is. When you leave a branch you summarize its state; hf-branch resume \
 gives you that summary back.
 
-If a message or a task takes you away from a branch, every reply says so until you do something on a branch: \
-hf-branch suspend BR-0002 --summary TEXT keeps what you did there, hf-branch note --branch BR-0001 TEXT answers on your \
-root. Until then a note that names no branch is not recorded.
+If messages, tasks or the end of your task take you away from a branch, every reply says so until you do something \
+where you are: hf-branch suspend BR-0002 --summary TEXT keeps what you did there, hf-branch note --branch BR-0001 TEXT \
+answers on your root. Until then a note that names no branch is not recorded, and a summary that names none is about the \
+branch that you were on. A message is announced until you read or answer it.
+
+What else happened to you, hf-branch decide lists as CHANGE until you do something on a branch; the reply to that repeats \
+it.
 
 The context that hf-branch resume prints answers ten questions, one under each heading. Every line of a conversation \
 begins with its time and its speaker; you are called you. A heading without an answer is left out.
@@ -172,7 +176,7 @@ enum Verb {
         /// Print everything in thread N
         #[arg(long, value_name = "N", conflicts_with = "all")]
         thread: Option<u64>,
-        /// Only entries that contain this word
+        /// Only entries that contain this word, in any case and Unicode form
         #[arg(long, value_name = "WORD")]
         grep: Option<String>,
         /// Search all branches, and everything you know
@@ -225,7 +229,7 @@ enum Verb {
     Know {
         /// The title; to read, also a reference such as K-0001
         title: String,
-        /// The text; - reads it from standard input. Without a text, prints what you know
+        /// The text itself; - reads it from standard input, --file from a file. Without a text, prints what you know
         text: Option<String>,
         /// Read the text from this file
         #[arg(long, value_name = "FILE", conflicts_with = "text")]

@@ -52,7 +52,7 @@ use crate::state::State;
 use crate::vault::{Notices, Trust};
 use kernel::FindFollowUp;
 
-pub use crate::policy::branch::Displacement;
+pub use crate::policy::belief::{Displacement, DisplacementCause};
 pub use crate::policy::standing::{Obstacle, Standing};
 pub use append::{
     AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,

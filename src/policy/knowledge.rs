@@ -68,8 +68,11 @@ pub fn possible_titles(text: &str, lengths: &[usize]) -> impl Iterator<Item = St
             let begins = !chars[at].is_whitespace() && is_boundary(before, Some(chars[at]));
             let ends = |length: &usize| {
                 let end = at + length;
-                let ends =
-                    *length > 0 && end <= chars.len() && is_boundary(Some(chars[end - 1]), chars.get(end).copied());
+                // A title neither begins nor ends with a space.
+                let ends = *length > 0
+                    && end <= chars.len()
+                    && !chars[end - 1].is_whitespace()
+                    && is_boundary(Some(chars[end - 1]), chars.get(end).copied());
                 ends.then(|| chars[at..end].iter().collect::<String>())
             };
             pieces = if begins { lengths.iter().filter_map(ends).collect::<Vec<_>>() } else { Vec::new() }.into_iter();
@@ -103,5 +106,7 @@ mod tests {
         assert!(!found("Lyras sword", "lyra") && !found("collyra", "lyra"));
         assert!(found("主人公リラは塔に", "リラ") && found("ﾘﾗ", "リラ"));
         assert!(!found("", "lyra") && !found("lyr", "lyra"));
+        let pieces: Vec<String> = possible_titles("lyra sleeps", &[4, 5]).collect();
+        assert_eq!(pieces, ["lyra"]);
     }
 }

@@ -29,6 +29,7 @@
 pub mod approval;
 pub mod audit;
 pub mod authority;
+pub mod belief;
 pub mod branch;
 mod cause;
 pub mod clock;

@@ -32,6 +32,12 @@ fn message_row(full: &FullMessage, text: String) -> Row {
     row![full.message.name(), full.message.phase.as_str(), sent, full.message.as_message().from(), text]
 }
 
+/// Something to react to: what happened, to what, when, who did it, and a title.
+pub(super) fn change(change: &ChangeSeen) -> Row {
+    let title = change.title.as_deref().map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS));
+    row![change.kind, change.about.as_str(), Cell::time(&change.at), change.by.as_str(), title]
+}
+
 /// The command that shows unread messages.
 pub(super) fn read_inbox() -> Next {
     Next::run("hf-branch").word("inbox --unread")
@@ -127,7 +133,7 @@ impl Replies for Interruptible<NoteOutcome> {
     fn reply(&self) -> Reply {
         match self {
             Interruptible::Interrupted { left } => {
-                let sum = format!("not recorded: you are no longer on {}; say where the note belongs", left.name());
+                let sum = format!("not recorded: you were taken away from {}; say where the note belongs", left.name());
                 Reply::new(Status::Interrupted, sum)
             }
             Interruptible::Done(done) => {
@@ -187,10 +193,6 @@ impl Replies for DecideOutcome {
         let candidate = |(branch, waited): &(Entity, u64)| {
             let known = branch.as_branch();
             row![branch.name(), known.branch_type(), *waited, known.label(), known.brief_state()]
-        };
-        let change = |change: &ChangeSeen| {
-            let title = change.title.as_deref().map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS));
-            row![change.kind, change.about.as_str(), Cell::time(&change.at), change.by.as_str(), title]
         };
         let reply = Reply::new(Status::Ok, sum).next(if unread == 0 { Next::None } else { read_inbox() });
         let reply = match &self.active {

@@ -236,7 +236,10 @@ impl Replies for StartTaskOutcome {
     fn reply(&self) -> Reply {
         let count = Some(self.constraints).filter(|count| *count > 0);
         let step = active_step(&self.task);
-        self.recorded.reply().with_some_row(Key::Step, step).with_some(Key::Constraints, count)
+        let handoff = self.task.as_task().handoff().filter(|_| !self.recorded.duplicate);
+        let handoff = handoff.map(|note| text::cut(note, limits::SUMMARY_MAX_CHARS));
+        let reply = self.recorded.reply().with_some_row(Key::Step, step);
+        reply.with_some(Key::Handoff, handoff).with_some(Key::Constraints, count)
     }
 }
 

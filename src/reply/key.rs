@@ -341,14 +341,14 @@ keys! {
     Unread = "UNREAD", "unread", Shape::Number, "how many messages are unread";
     Choice = "CHOICE", "choices", Shape::Texts, "what a persona can do now: REACT, RESUME, CREATE or WAIT";
     Candidate = "CANDIDATE", "candidates", Shape::Rows(CANDIDATE), "a suspended branch: reference, type, seconds since it was suspended, label, and how it stands";
-    Change = "CHANGE", "changes", Shape::Rows(CHANGE), "something to react to that is no message: the kind of event, what it is about, time, who did it, and a title";
+    Change = "CHANGE", "changes", Shape::Rows(CHANGE), "something to react to that is no message: the kind of event, what it is about, time, who did it, and a title; of an act on a branch, what it has reacted to";
     Words = "WORDS", "words", Shape::Number, "how many words the context has";
-    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many notes, messages, lines and summaries were left out of the context";
+    LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many notes, messages, lines, summaries, other branches and pages of knowledge were left out of the context";
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
     Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
-    Interrupted = "INTERRUPTED", "interrupted", Shape::Row(INTERRUPTED), "something took the agent away from its branch: the message or task, its sender, the branch, and its label; ADVICE says how to summarize it";
+    Interrupted = "INTERRUPTED", "interruptions", Shape::Rows(INTERRUPTED), "something took the agent away from its branch, or a message of the user waits: the message or task, whose it is, the branch, and its label; ADVICE says how to summarize it";
     Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work, and the projects that it is logged in to";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
     Constraints = "CONSTRAINTS", "constraint_count", Shape::Number, "how many constraints apply; hf-constraint list shows them";

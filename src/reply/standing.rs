@@ -1,22 +1,30 @@
 //! What every reply tells its caller. What stands in the way of all work: an agent is told to leave or to ask, an
 //! operator sees since when and why. And what took a persona away from its branch: how to close that activity with a
-//! summary, and where to go on.
+//! summary, and where to go on; and what it had not reacted to before it did something.
 
 use super::{Key, Next, Reply, Status, branch, row};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Subject, text};
 use crate::machine::Phase;
-use crate::op::{CallersSituation, Context, Displacement, Obstacle, Standing};
+use crate::op::branch::ChangeSeen;
+use crate::op::{CallersSituation, Context, Displacement, DisplacementCause, Obstacle, Standing};
+use crate::state::Entity;
 
 /// How much of a label is shown.
 const LABEL_MAX_CHARS: usize = 40;
 
 impl Reply {
     /// Tells the caller about its situation.
-    pub fn with_situation(self, ctx: &Context, situation: &CallersSituation) -> Reply {
+    pub fn with_situation(self, ctx: &Context, situation: &CallersSituation, changes: &[ChangeSeen]) -> Reply {
+        // Nothing can be said in what is archived.
+        let is_over = situation.standing.as_ref().is_some_and(|standing| standing.obstacle == Obstacle::Archived);
         let reply = match &situation.displacement {
-            Some(displacement) => self.with_displacement(displacement),
-            None => self,
+            Some(displacement) if !is_over => self.with_displacement(displacement),
+            _ => self,
+        };
+        let reply = match changes {
+            [] => reply,
+            some => reply.with_rows(Key::Change, some.iter().map(branch::change)),
         };
         match &situation.standing {
             Some(standing) => reply.with_standing(ctx, standing),
@@ -24,24 +32,41 @@ impl Reply {
         }
     }
 
-    /// Tells a persona what took it away from its branch, how to summarize what it did there, and how to note something
-    /// where it is now.
+    /// Tells a persona what took it away from its branch, how to summarize what it did there, how to answer, and how to
+    /// note something where it is now.
     fn with_displacement(mut self, displacement: &Displacement) -> Reply {
-        let Displacement { left, at, root, cause, by, .. } = displacement;
-        let is_message = cause.as_ref().is_some_and(|cause| cause.subject.entity == EntityType::Message);
-        let is_unread = cause.as_ref().is_some_and(|cause| cause.phase == Phase::Unread);
+        let Displacement { left, at, root, causes, needs_summary } = displacement;
+        let is_message = |cause: &&DisplacementCause| cause.entity.subject.entity == EntityType::Message;
+        let message = causes.iter().find(is_message);
+        // On its root it left nothing behind: it is told where it is when it speaks.
+        let is_at_rest = left.as_ref().is_some_and(Entity::is_root) && message.is_none();
+        if is_at_rest && self.status != Status::Interrupted {
+            return self;
+        }
+        let is_unread = message.is_some_and(|cause| cause.entity.phase == Phase::Unread);
         let leads_elsewhere = self.next.argv().first().is_none_or(|command| command != "hf-branch");
         if is_unread && leads_elsewhere && self.exit == 0 {
             self.next = branch::read_inbox();
         }
-        let here = if is_message { root } else { at };
-        let advice = [
-            format!("hf-branch suspend {} --summary TEXT", left.name()),
-            format!("hf-branch note --branch {} TEXT", here.name()),
-        ];
-        let label = left.as_branch().label().map(|label| text::cut(label, LABEL_MAX_CHARS));
-        let cause = cause.as_ref().map(|cause| cause.name());
-        self.with_row(Key::Interrupted, row![cause, by.as_deref(), left.name(), label]).and_texts(Key::Advice, advice)
+        let summarize = left.as_ref().filter(|_| *needs_summary);
+        let mut places: Vec<&Entity> = message.map(|_| root).into_iter().collect();
+        let is_leaving = |left: &Entity| left.subject == at.subject && !left.is_root();
+        let has_left = left.as_ref().is_some_and(|left| !is_leaving(left));
+        if has_left && places.iter().all(|place| place.subject != at.subject) {
+            places.push(at);
+        }
+        let advice = summarize
+            .map(|left| format!("hf-branch suspend {} --summary TEXT", left.name()))
+            .into_iter()
+            .chain(places.iter().map(|place| format!("hf-branch note --branch {} TEXT", place.name())));
+        let advice: Vec<String> = advice.collect();
+        let name = left.as_ref().map(Entity::name);
+        let label = left.as_ref().and_then(|left| left.as_branch().label());
+        let label = label.map(|label| text::cut(label, LABEL_MAX_CHARS));
+        let rows = causes
+            .iter()
+            .map(|cause| row![cause.entity.name(), cause.by.as_deref(), name.as_deref(), label.as_deref()]);
+        self.with_rows(Key::Interrupted, rows).and_texts(Key::Advice, advice)
     }
 
     /// Tells the caller what stands in the way, unless the reply takes it into account already.

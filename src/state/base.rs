@@ -62,6 +62,9 @@ pub trait Base: Debug {
     /// The tasks that an actor holds.
     fn held_by(&self, holder: &str) -> Vec<Entity>;
 
+    /// The messages that a persona has not read, oldest first.
+    fn unread_by(&self, persona: &str, limit: usize) -> Vec<Entity>;
+
     /// The lengths of a project's deadlines by one timer, sorted; 0 where the settings determine the length.
     fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64>;
 

@@ -3,17 +3,18 @@
 //!
 //! A persona is an agent. Its root, the branch for the user, has the agent's name as its id. Facts about the persona are
 //! stored there: the active branch, the latest threads closed on other branches, the branches of which something was
-//! heard last, the message that interrupts it, and the thread that it was taken away from without having said anything
-//! since. The root is active while no other branch of its persona is.
+//! heard last, the message that interrupts it, and where it believes to be (see `belief`). The root is active while no
+//! other branch of its persona is.
 //!
 //! A message between personas belongs to their social branches. While such a branch has no open thread, its messages
 //! wait there, and its next thread begins with them.
 
 use serde_json::Value;
 
+use super::belief::UNHEARD;
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Digest, EntityId, EntityType, Subject, limits, text};
+use crate::base::{Actor, Digest, EntityId, EntityType, Subject, Ulid, limits, text};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 
@@ -104,8 +105,11 @@ impl State {
             self.changes.links.insert((pair, subject.clone()));
             self.introduced(subject, event);
         }
-        self.acted(subject, event);
+        self.note_whereabouts(subject, event);
         let new = self.entity(subject).is_some_and(|root| root.is_root() && root.first_event == event.id);
+        if new {
+            self.note_first_task(subject, event);
+        }
         if new && self.personas().len() < limits::PERSONAS_MAX_COUNT {
             self.change(&Subject::SYSTEM, |system| {
                 let all = append_capped(system.facts.get("personas"), subject.id(), limits::PERSONAS_MAX_COUNT);
@@ -132,7 +136,6 @@ impl State {
                 branch.facts.retain(|fact, _| fact != "_waiting" && fact != "_waiting_count");
             });
         }
-        self.acted(&branch.subject, event);
         // The projections contain only the newest thread of each branch.
         let before = self.entity(thread).and_then(|thread| thread.named("anchor_id", EntityType::Thread));
         if let Some(before) = before {
@@ -144,25 +147,18 @@ impl State {
                 root.facts.insert("active_branch_id".to_owned(), id.into());
             });
         }
+        self.note_whereabouts(&branch.subject, event);
     }
 
     pub(super) fn thread_closed(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         if branch.is_root() {
             return;
         }
-        self.acted(&branch.subject, event);
-        // An act of the toolkit, not of the persona, took it away.
-        let is_taken = event.actor.starts_with("core:") && event.event_type.known() == Some(Kind::ThreadAborted);
         if event.payload.contains_key("summary") && !event.actor.starts_with("core:") {
             self.add_summary(&branch.subject, thread);
         }
         let (id, thread) = (branch.subject.id().to_owned(), thread.id().to_owned());
         self.move_root(branch, Phase::Active, event, |root| {
-            let recent = moved_to_end(root.facts.get("_recent"), &id, limits::ANCHORS_MAX_COUNT);
-            root.facts.insert("_recent".to_owned(), recent);
-            if is_taken {
-                root.facts.insert("_left_thread".to_owned(), thread.clone().into());
-            }
             if root.text("active_branch_id") == Some(&id) {
                 root.facts.remove("active_branch_id");
             }
@@ -170,6 +166,8 @@ impl State {
             let anchors = append_capped(root.facts.get("anchors"), &thread, limits::ANCHORS_MAX_COUNT);
             root.facts.insert("anchors".to_owned(), anchors);
         });
+        self.heard_of(&branch.subject);
+        self.note_whereabouts(&branch.subject, event);
     }
 
     /// Remembers that a thread has a summary.
@@ -177,35 +175,26 @@ impl State {
         self.change(branch, |branch| {
             let all = moved_to_end(branch.facts.get("_summaries"), thread.id(), limits::ANCHORS_MAX_COUNT);
             branch.facts.insert("_summaries".to_owned(), all);
+            branch.facts.insert("_summary_count".to_owned(), (branch.count("_summary_count") + 1).into());
         });
     }
 
     /// An aborted thread was summarized.
     pub(super) fn thread_summarized(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         self.add_summary(&branch.subject, thread);
-        self.acted(&branch.subject, event);
-    }
-
-    /// A persona itself did something on one of its branches: it knows where it is.
-    pub(super) fn acted(&mut self, branch: &Subject, event: &Event) {
-        let persona = self.entity(branch).and_then(|branch| EntityId::parse(branch.text("persona_id")?).ok());
-        let Some(persona) = persona.filter(|persona| event.actor.strip_prefix("agent:") == Some(persona.as_str()))
-        else {
-            return;
-        };
-        let told = |fact: &str| fact == "_left_thread" || fact == "_changes";
-        if self.root(&persona).is_some_and(|root| root.facts.keys().any(|fact| told(fact))) {
-            self.change(&root_of(&persona), |root| root.facts.retain(|fact, _| !told(fact)));
-        }
+        self.note_whereabouts(&branch.subject, event);
     }
 
     /// Remembers what matters to a persona and is not its own act, until it does something on a branch: a task assigned
-    /// to it, an answer to its question, the end of its job, an anomaly.
+    /// to it, taken from it or aborted, an answer to its question, the end of its job, an anomaly.
     pub(super) fn note_change(&mut self, kind: Kind, event: &Event) {
         let Ok(subject) = Subject::parse(&event.subject) else { return };
         let entity = self.entity(&subject);
         let concerned = match (kind, &entity) {
             (Kind::TaskAssigned, Some(task)) if !task.is_job() => task.text("holder"),
+            (Kind::TaskAborted, Some(task)) if !task.is_job() => {
+                task.text("holder").filter(|holder| task.text("_failed_actor") != Some(holder))
+            }
             (Kind::TaskSucceeded | Kind::TaskAborted, Some(task)) if task.is_job() => task.text("_proposed_by"),
             (Kind::DecisionApproved | Kind::DecisionRejected, Some(decision)) => {
                 decision.text("_requested_by").filter(|by| by.starts_with("agent:"))
@@ -222,13 +211,43 @@ impl State {
         let concerned = concerned.map(str::to_owned).or_else(of_target);
         // Its own act is no news to it; a job's end is recorded in its name.
         let is_own = |who: &String| *who == event.actor && !entity.as_ref().is_some_and(|entity| entity.is_job());
-        let concerned = concerned.filter(|who| !is_own(who));
-        let persona = concerned.and_then(|who| EntityId::parse(who.strip_prefix("agent:")?).ok());
+        if let Some(concerned) = concerned.filter(|who| !is_own(who)) {
+            self.add_change(&concerned, event.id);
+        }
+    }
+
+    /// Lets the former holder of a task know that somebody took it away.
+    pub(super) fn note_taken(&mut self, event: &Event) {
+        let is_taken = event.event_type.known() == Some(Kind::TaskAssigned) && event.payload.contains_key("reason");
+        let Some(task) = Subject::parse(&event.subject).ok().filter(|_| is_taken) else { return };
+        let from = self.entity(&task).and_then(|task| {
+            let from = task.text("_taken_from").filter(|from| task.text("holder") != Some(from) && !task.is_job());
+            from.map(str::to_owned)
+        });
+        if let Some(from) = from {
+            self.add_change(&from, event.id);
+        }
+    }
+
+    /// Adds an event to what an actor has to react to, if it is a persona.
+    fn add_change(&mut self, who: &str, id: Ulid) {
+        let persona = who.strip_prefix("agent:").and_then(|name| EntityId::parse(name).ok());
         let Some(root) = persona.and_then(|persona| self.root(&persona)) else { return };
         self.change(&root.subject, |root| {
-            let changes = append_capped(root.facts.get("_changes"), &event.id.to_string(), limits::CHANGES_MAX_COUNT);
+            let changes = append_capped(root.facts.get("_changes"), &id.to_string(), limits::CHANGES_MAX_COUNT);
             root.facts.insert("_changes".to_owned(), changes);
         });
+    }
+
+    /// An agent becomes a persona because somebody gives it a task: that is what it has to react to first.
+    fn note_first_task(&mut self, root: &Subject, event: &Event) {
+        let me = format!("agent:{}", root.id());
+        let is_given = |task: &Entity| !task.is_job() && task.text("_assigned_by") != Some(&me);
+        let given =
+            self.held_by(&me).into_iter().find(|task| is_given(task) && event.parents.contains(&task.last_event));
+        if let Some(task) = given {
+            self.add_change(&me, task.last_event);
+        }
     }
 
     /// Remembers how long the titles of a persona's knowledge are, so that they are found in a text without trying all.
@@ -261,6 +280,7 @@ impl State {
                 let Some(root) = self.root(&to) else { return };
                 // Only a message from a user interrupts the current activity.
                 let interrupts = actor.is_some_and(|actor| actor.kind == ActorKind::User);
+                let is_heard_later = interrupts && root.is_elsewhere();
                 let interrupts = interrupts && root.facts.contains_key("active_branch_id");
                 self.change(&root.subject, |root| {
                     root.facts.insert("last_activity".to_owned(), event.timestamp.to_string().into());
@@ -268,6 +288,10 @@ impl State {
                     root.facts.insert("brief_state".to_owned(), brief(text).into());
                     if interrupts {
                         root.facts.insert("interrupt_id".to_owned(), message.id().into());
+                    }
+                    if is_heard_later {
+                        let unheard = append_capped(root.facts.get(UNHEARD), message.id(), limits::TAIL_MAX_COUNT);
+                        root.facts.insert(UNHEARD.to_owned(), unheard);
                     }
                 });
                 self.add_to_thread(&root, event);
@@ -286,7 +310,7 @@ impl State {
         });
         match branch.phase {
             Phase::Active => self.add_to_thread(&branch, event),
-            _ => self.let_wait(&branch, persona, &event.id.to_string()),
+            _ => self.let_wait(&branch, &event.id.to_string()),
         }
     }
 
@@ -300,13 +324,11 @@ impl State {
         };
         let text = brief(message.text("text").unwrap_or_default());
         self.change(&branch.subject, |branch| drop(branch.facts.insert("brief_state".to_owned(), text.into())));
-        if let Some(persona) = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok()) {
-            self.let_wait(&branch, &persona, &message.first_event.to_string());
-        }
+        self.let_wait(&branch, &message.first_event.to_string());
     }
 
     /// Keeps a message for the next thread of a branch.
-    fn let_wait(&mut self, branch: &Entity, persona: &EntityId, message: &str) {
+    fn let_wait(&mut self, branch: &Entity, message: &str) {
         self.change(&branch.subject, |branch| {
             let waiting = append_capped(branch.facts.get("_waiting"), message, limits::TAIL_MAX_COUNT);
             branch.facts.insert("_waiting".to_owned(), waiting);
@@ -314,9 +336,20 @@ impl State {
                 branch.facts.insert(fact.to_owned(), (branch.count(fact) + 1).into());
             }
         });
-        self.change(&root_of(persona), |root| {
-            let recent = moved_to_end(root.facts.get("_recent"), branch.subject.id(), limits::ANCHORS_MAX_COUNT);
+        self.heard_of(&branch.subject);
+    }
+
+    /// Something was heard of a branch: it comes last among the recent ones, and is counted once.
+    fn heard_of(&mut self, branch: &Subject) {
+        let Some(mut known) = self.entity(branch).map(|branch| branch.into_owned()) else { return };
+        let persona = known.text("persona_id").and_then(|name| EntityId::parse(name).ok());
+        let is_first = known.facts.insert("_heard_of".to_owned(), true.into()).is_none();
+        self.changes.entities.insert(branch.clone(), known);
+        let Some(persona) = persona else { return };
+        self.change(&root_of(&persona), |root| {
+            let recent = moved_to_end(root.facts.get("_recent"), branch.id(), limits::ANCHORS_MAX_COUNT);
             root.facts.insert("_recent".to_owned(), recent);
+            root.facts.insert("_heard_count".to_owned(), (root.count("_heard_count") + u64::from(is_first)).into());
         });
     }
 
@@ -339,6 +372,7 @@ impl State {
         if let Some(root) = root {
             self.change(&root, |root| {
                 root.facts.insert("unread".to_owned(), root.count("unread").saturating_sub(1).into());
+                root.heard(message.id());
             });
         }
         self.archive(message);
@@ -362,7 +396,7 @@ impl State {
         self.changes.entities.insert(root.subject.clone(), root);
     }
 
-    fn change(&mut self, subject: &Subject, change: impl FnOnce(&mut Entity)) {
+    pub(super) fn change(&mut self, subject: &Subject, change: impl FnOnce(&mut Entity)) {
         if let Some(mut entity) = self.entity(subject).map(|entity| entity.into_owned()) {
             change(&mut entity);
             self.changes.entities.insert(subject.clone(), entity);

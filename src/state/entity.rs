@@ -131,6 +131,12 @@ impl Entity {
         self.text("holder").filter(|_| held && self.subject.entity == EntityType::Task)
     }
 
+    /// The name of the persona that has yet to read it, if it is an unread message.
+    pub fn reader(&self) -> Option<&str> {
+        let is_unread = self.phase == Phase::Unread && !self.archived;
+        self.text("to").filter(|_| is_unread && self.subject.entity == EntityType::Message)
+    }
+
     /// Whether it is a job whose command has not been started: it waits for an approval, another task or a free slot.
     pub(super) fn is_waiting_job(&self) -> bool {
         matches!(self.phase, Phase::Proposed | Phase::Ready) && self.is_job()

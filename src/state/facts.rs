@@ -215,6 +215,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskFailed, "_failed_actor", Actor),
     (EntityType::Task, Kind::TaskRetrying, "_failed_actor", Remove),
     (EntityType::Task, Kind::TaskSucceeded, "succeeded_at", Time),
+    (EntityType::Task, Kind::TaskSucceeded, "_succeeded_by", Actor),
     (EntityType::Task, Kind::TaskAborted, "aborted_at", Time),
     (EntityType::Task, Kind::TaskAborted, "aborted_by", Actor),
     (EntityType::Task, Kind::TaskAborted, "abort_reason", Payload("reason")),

@@ -4,6 +4,7 @@
 //! subject does not move it, so an old log always replays to the same state.
 
 mod base;
+mod belief;
 pub mod branch;
 mod deadline;
 pub mod duty;
@@ -136,6 +137,7 @@ impl State {
         self.side_effect(kind, event);
         self.follow_mission(kind, event);
         self.note_seen(kind, event);
+        self.note_taken(event);
         self.note_change(kind, event);
     }
 
@@ -229,6 +231,7 @@ impl State {
             SideEffect::AdoptsSettings => self.adopt_settings(event),
             SideEffect::TakesLease => {
                 self.take_lease(&subject);
+                self.began_work(&subject, event);
                 self.note_progress(&subject, event);
             }
             SideEffect::NotesProgress => self.note_progress(&subject, event),
@@ -251,7 +254,7 @@ impl State {
             SideEffect::RecordsKnowledge => self.knowledge_recorded(event),
             SideEffect::NotesWhereabouts => {
                 if let Some(branch) = self.named_branch(event) {
-                    self.acted(&branch.subject, event);
+                    self.note_whereabouts(&branch.subject, event);
                 }
             }
             SideEffect::ArchivesThread => {
@@ -259,6 +262,7 @@ impl State {
                 if let Some(last) = last {
                     self.archive(&last);
                 }
+                self.note_whereabouts(&subject, event);
             }
             SideEffect::DeliversMessage => self.message_sent(&subject, event),
             SideEffect::ArchivesMessage => self.message_read(&subject, event),

@@ -146,6 +146,18 @@ impl State {
         found
     }
 
+    /// The messages that a persona has not read, oldest first.
+    pub fn unread_by(&self, persona: &str, limit: usize) -> Vec<Entity> {
+        let changed = || self.changes.entities.values().filter(|e| e.subject.entity == EntityType::Message);
+        let more = limit.saturating_add(changed().count());
+        let mut found = self.base.as_ref().map(|base| base.unread_by(persona, more)).unwrap_or_default();
+        found.retain(|e| !self.changes.entities.contains_key(&e.subject));
+        found.extend(changed().filter(|e| e.reader() == Some(persona)).cloned());
+        found.sort_by_key(|e| e.ordinal);
+        found.truncate(limit);
+        found
+    }
+
     /// The lengths of a project's deadlines by one timer, sorted; 0 where the settings determine the length.
     pub fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64> {
         let mut limits: BTreeSet<u64> =

@@ -234,6 +234,7 @@ views! {
         failed_actor: text = "_failed_actor",
         aborted_at: time = "aborted_at",
         aborted_by: text = "aborted_by",
+        succeeded_by: text = "_succeeded_by",
         abort_reason: text = "abort_reason",
         /// The event that aborted it.
         aborted_by_event: event = "_abort_id",
@@ -466,15 +467,28 @@ views! {
         anchors: texts = "anchors",
         /// The ids of the branches of which something was heard last, newest last; only its root has this.
         recent: texts = "_recent",
-        /// The thread that the persona was taken away from, if it has done nothing on a branch since; only its root has
-        /// this.
-        left_thread: Thread = "_left_thread",
+        /// How many branches something was heard of; only the root has this.
+        heard_count: count = "_heard_count",
+        /// Whether something was heard of it.
+        is_heard_of: flag = "_heard_of",
+        /// The branch that the persona believes to be on, the one before it, and the first one that others took it to
+        /// since it last knew where it was; only its root has these.
+        believed: Branch = "_believed",
+        was_at: Branch = "_was_at",
+        taken_to: Branch = "_taken_to",
+        /// The branch that the persona left, without a word, by claiming a task; only its root has this.
+        claimed_from: Branch = "_claimed_from",
+        /// The ids of the user's messages that the persona has neither read nor answered, of those that came while it was
+        /// elsewhere; only its root has this.
+        unheard: texts = "_unheard",
         /// The ids of the latest events that matter to the persona and that it has not reacted to; only its root has this.
         changes: texts = "_changes",
         /// How many characters the titles of the persona's knowledge have; only its root has this.
         title_lengths: value = "_title_lengths",
         /// The ids of its threads that have a summary of the persona's own, the latest only.
         summaries: texts = "_summaries",
+        /// How many threads have one.
+        summary_count: count = "_summary_count",
         /// How many notes and messages it has.
         messages: count = "_messages",
         /// The ids of the latest messages that came while it had no open thread, and how many there are.
@@ -661,7 +675,14 @@ mod tests {
                 "interrupt_id",
                 "anchors",
                 "_recent",
-                "_left_thread",
+                "_heard_count",
+                "_heard_of",
+                "_summary_count",
+                "_believed",
+                "_was_at",
+                "_taken_to",
+                "_claimed_from",
+                "_unheard",
                 "_summaries",
                 "_waiting",
                 "_waiting_count",

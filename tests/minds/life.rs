@@ -31,7 +31,7 @@ struct Given {
     text: String,
     /// The persona that must find it again.
     whose: &'static str,
-    /// The branch it must be in, if it is a note.
+    /// The branch it must be in, if it is said which.
     branch: Option<String>,
     /// The step in which it was given.
     line: String,
@@ -40,13 +40,22 @@ struct Given {
 /// What a persona can know.
 #[derive(Default)]
 struct Mind {
-    /// The branch that the last reply named as the one it is on.
+    /// Its root.
+    root: String,
+    /// The branch that the last reply named as the one it is on; none after a reply from which it cannot know.
     at: Option<String>,
-    /// Its branches, by name.
+    /// Its branches besides its root, by name.
     branches: Vec<String>,
-    /// Whether somebody spoke to it since its last reply.
+    /// Whether somebody spoke to it while it was elsewhere, and it has neither read nor answered that.
     is_spoken_to: bool,
     session: Option<String>,
+}
+
+impl Mind {
+    /// The branch that it would be leaving now, if it knows that it is on one.
+    fn leaving(&self) -> Option<String> {
+        self.at.clone().filter(|at| *at != self.root)
+    }
 }
 
 struct World {
@@ -57,6 +66,7 @@ struct World {
     given: Vec<Given>,
     tasks: u64,
     is_paused: bool,
+    is_stopped: bool,
     said: u64,
     wrong: Vec<String>,
     story: Vec<String>,
@@ -117,6 +127,7 @@ impl World {
             given: Vec::new(),
             tasks: 0,
             is_paused: false,
+            is_stopped: false,
             said: 0,
             wrong: Vec::new(),
             story: Vec::new(),
@@ -151,20 +162,19 @@ impl World {
     /// What a reply tells its caller besides what was asked.
     fn heard(&mut self, who: Option<&'static str>, args: &[&str], reply: &Reply) {
         let Some(mind) = who.and_then(|name| self.minds.get_mut(name)) else { return };
+        // What it says to the user is its answer.
+        let is_note = args.starts_with(&["branch", "note"]) && reply.is_ok();
+        mind.is_spoken_to &= !(is_note && reply.short("BRANCH") == mind.root);
         // An error is an error first.
-        let is_told = reply.get("STATUS") == "INTERRUPTED";
-        if mind.is_spoken_to && (reply.is_ok() || is_told) {
-            let says =
-                is_told || ["INTERRUPTED", "UNREAD", "MESSAGE", "ANSWER"].iter().any(|key| !reply.all(key).is_empty());
-            let leads = reply.get("NEXT").contains("hf-branch");
-            // While it talks with the user, another word of the user takes it nowhere else.
-            let is_busy = mind.at.as_ref().is_some_and(|at| mind.branches.contains(at));
-            if !says && !leads && is_busy {
-                self.wrong.push(format!("nothing says that somebody spoke: {} {}", args.join(" "), reply.text));
-            }
-            mind.is_spoken_to = false;
-            // It knows that it is somewhere else now; the next reply that names a branch says where.
-            mind.at = None;
+        let is_told = reply.is_ok() || reply.get("STATUS") == "INTERRUPTED";
+        if mind.is_spoken_to && is_told && !reply.text.contains("MSG-") {
+            self.wrong.push(format!("nothing says that somebody spoke: {} {}", args.join(" "), reply.text));
+        }
+        // A list says where it is, unless the same reply says that others took it away from elsewhere.
+        let is_own = |line: &&str| line.split(' ').nth(1).and_then(|by| by.strip_prefix("agent:")) == who;
+        let active = Some(reply.short("ACTIVE")).filter(|active| !active.is_empty());
+        if let Some(active) = active.filter(|_| reply.all("INTERRUPTED").iter().all(is_own)) {
+            mind.at = Some(active);
         }
     }
 
@@ -182,37 +192,103 @@ impl World {
 
     fn step(&mut self) {
         let who = self.dice.pick(&PERSONAS);
-        match self.dice.below(30) {
+        match self.dice.below(36) {
             0..=2 => self.create(who),
             3..=9 => self.note(who),
-            10..=11 => self.suspend(who),
-            12..=14 => self.resume(who),
-            15..=18 => self.tell(who),
-            19 => self.answer(who),
-            20 => self.know(who),
-            21..=24 => self.work(who),
-            25..=26 => self.look(who),
-            27 => self.pause(),
-            28 => self.mend(),
+            10..=12 => self.suspend(who),
+            13..=15 => self.resume(who),
+            16..=19 => self.tell(who),
+            20 => self.answer(who),
+            21 => self.know(who),
+            22..=25 => self.work(who),
+            26..=27 => self.look(who),
+            28 => self.pause(),
+            29 => self.stop(),
+            30 => self.mend(),
+            31..=32 => self.reassign(),
+            33 => self.abort(),
+            34 => self.meet(who),
             _ => self.visit(who),
         }
     }
 
-    fn create(&mut self, who: &'static str) {
-        let (label, summary) = (self.say(), self.say());
-        let mut args = vec!["branch", "create", &label, "--type", "free"];
-        let with_summary = self.dice.below(3) > 0;
-        args.extend(if with_summary { vec!["--summary", &summary] } else { vec!["--abort"] });
-        let left = self.minds[who].at.is_some();
-        let reply = self.run(Some(who), &args);
-        if reply.get("STATUS") == "RECORDED" {
-            let branch = reply.short("REF");
-            if with_summary && left {
-                self.keep(who, &summary, None);
+    /// A file with a text in it, for a tail.
+    fn tail(&mut self) -> (String, String) {
+        let text = self.say();
+        let file = format!("tail-{text}.txt");
+        fs::write(self.dir.path().join(&file), format!("before\n{text}\n")).expect("a file");
+        (file, text)
+    }
+
+    /// How to leave a branch: the arguments, and the texts in them.
+    fn leaving(&mut self) -> (Vec<String>, Vec<String>) {
+        let (mut args, mut texts) = (Vec::new(), Vec::new());
+        match self.dice.below(3) {
+            0 => args.push("--abort".to_owned()),
+            _ => {
+                let summary = self.say();
+                args.extend(["--summary".to_owned(), summary.clone()]);
+                texts.push(summary);
             }
-            let mind = self.minds.get_mut(who).expect("known");
-            mind.branches.push(branch.clone());
-            mind.at = Some(branch);
+        }
+        if self.dice.one_in(3) {
+            let (file, text) = self.tail();
+            args.extend(["--tail".to_owned(), file]);
+            texts.push(text);
+        }
+        (args, texts)
+    }
+
+    /// Notes that the texts of a leaving were acknowledged: they are about the branch that it believed to leave.
+    fn keep_all(&mut self, who: &'static str, texts: &[String], left: &Option<String>) {
+        for text in texts {
+            self.keep(who, text, left.clone());
+        }
+    }
+
+    fn create(&mut self, who: &'static str) {
+        let label = self.say();
+        let (leaving, texts) = self.leaving();
+        let mut args = vec!["branch", "create", &label, "--type", "free"];
+        args.extend(leaving.iter().map(String::as_str));
+        let left = self.minds[who].leaving();
+        let reply = self.run(Some(who), &args);
+        let mind = self.minds.get_mut(who).expect("known");
+        match reply.get("STATUS") {
+            "RECORDED" => {
+                let branch = reply.short("REF");
+                mind.branches.push(branch.clone());
+                mind.at = Some(branch);
+                self.keep_all(who, &texts, &left);
+            }
+            // It says that the root is active now.
+            "INTERRUPTED" => {
+                mind.at = Some(mind.root.clone());
+                self.keep_all(who, &texts, &left);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes a social branch, which nobody leaves another one for.
+    fn meet(&mut self, who: &'static str) {
+        let other = PERSONAS.into_iter().find(|other| *other != who).expect("there are two");
+        let (label, summary) = (self.say(), self.say());
+        let mut args = vec!["branch", "create", &label, "--type", "social", "--partner", other];
+        let with_summary = self.dice.one_in(2);
+        args.extend(with_summary.then_some(["--summary", &summary]).into_iter().flatten());
+        let left = self.minds[who].leaving();
+        let reply = self.run(Some(who), &args);
+        if with_summary && reply.get("STATUS") == "INTERRUPTED" {
+            self.keep(who, &summary, left);
+        } else if with_summary && reply.is_ok() {
+            self.keep(who, &summary, None);
+        }
+        let mind = self.minds.get_mut(who).expect("known");
+        if reply.get("STATUS") == "INTERRUPTED" {
+            mind.at = Some(mind.root.clone());
+        } else if reply.is_ok() && !mind.branches.contains(&reply.short("REF")) {
+            mind.branches.push(reply.short("REF"));
         }
     }
 
@@ -227,49 +303,63 @@ impl World {
             return;
         }
         let branch = reply.short("BRANCH");
-        let is_aside = named.is_some();
         let believed = named.or_else(|| self.minds[who].at.clone());
-        if believed.as_ref().is_some_and(|believed| *believed != branch) {
-            let believed = believed.unwrap_or_default();
+        if let Some(believed) = believed.filter(|believed| *believed != branch) {
             self.wrong.push(format!("a note of {who}, who believes to be on {believed}, went to {branch}"));
         }
         self.keep(who, &text, Some(branch.clone()));
-        // What is said elsewhere takes it nowhere.
-        if !is_aside && reply.all("INTERRUPTED").is_empty() {
-            self.minds.get_mut(who).expect("known").at = Some(branch);
+        self.said_on(who, &reply);
+    }
+
+    /// What a note says about where its author is: on that branch, if it is active.
+    fn said_on(&mut self, who: &'static str, reply: &Reply) {
+        let branch = reply.short("BRANCH");
+        let mind = self.minds.get_mut(who).expect("known");
+        if reply.get("BRANCH").split(' ').nth(2) == Some("Active") {
+            mind.at = Some(branch);
         }
     }
 
     fn suspend(&mut self, who: &'static str) {
-        let summary = self.say();
-        let late = self.dice.pick_of(&self.minds[who].branches).filter(|_| self.dice.one_in(2));
+        let named = self.dice.pick_of(&self.minds[who].branches).filter(|_| self.dice.one_in(2));
+        let (summary, (file, tail)) = (self.say(), self.tail());
         let mut args = vec!["branch", "suspend"];
-        args.extend(late.as_deref());
-        let with_summary = late.is_some() || self.dice.below(4) > 0;
+        args.extend(named.as_deref());
+        let (with_summary, with_tail) = (named.is_some() || self.dice.below(4) > 0, self.dice.one_in(3));
         args.extend(with_summary.then_some(["--summary", &summary]).into_iter().flatten());
-        let reply = self.run(Some(who), &args);
-        if reply.get("STATUS") == "RECORDED" {
-            if with_summary {
-                self.keep(who, &summary, None);
-            }
-            // It says no branch; the next reply that does counts.
-            self.minds.get_mut(who).expect("known").at = None;
+        args.extend(with_tail.then_some(["--tail", &file]).into_iter().flatten());
+        let left = named.clone().or_else(|| self.minds[who].leaving());
+        if self.run(Some(who), &args).get("STATUS") != "RECORDED" {
+            return;
+        }
+        let texts = [(with_summary, summary), (with_tail, tail)].into_iter().filter(|(given, _)| *given);
+        let texts: Vec<String> = texts.map(|(_, text)| text).collect();
+        self.keep_all(who, &texts, &left);
+        // It left where it believed to be; a word about another branch takes it nowhere.
+        let mind = self.minds.get_mut(who).expect("known");
+        if named.is_none() || named == mind.at {
+            mind.at = Some(mind.root.clone());
         }
     }
 
     fn resume(&mut self, who: &'static str) {
         let Some(branch) = self.dice.pick_of(&self.minds[who].branches) else { return };
-        let summary = self.say();
-        let with_summary = self.dice.below(3) > 0;
+        let (leaving, texts) = self.leaving();
         let mut args = vec!["branch", "resume", &branch];
-        args.extend(if with_summary { vec!["--summary", &summary] } else { vec!["--abort"] });
-        let left = self.minds[who].at.is_some();
+        args.extend(leaving.iter().map(String::as_str));
+        let left = self.minds[who].leaving();
         let reply = self.run(Some(who), &args);
-        if reply.get("STATUS") == "RESUMED" {
-            if with_summary && left {
-                self.keep(who, &summary, None);
+        let mind = self.minds.get_mut(who).expect("known");
+        match reply.get("STATUS") {
+            "RESUMED" | "DUPLICATE" => {
+                mind.at = Some(branch);
+                self.keep_all(who, &texts, &left);
             }
-            self.minds.get_mut(who).expect("known").at = Some(branch);
+            "INTERRUPTED" => {
+                mind.at = Some(mind.root.clone());
+                self.keep_all(who, &texts, &left);
+            }
+            _ => {}
         }
     }
 
@@ -286,18 +376,20 @@ impl World {
         }
         for name in PERSONAS.into_iter().filter(|name| both || *name == to) {
             self.keep(name, &text, None);
-            if from.is_none() {
-                self.minds.get_mut(name).expect("known").is_spoken_to = true;
-            }
+            let mind = self.minds.get_mut(name).expect("known");
+            mind.is_spoken_to |= from.is_none() && mind.leaving().is_some();
         }
     }
 
     fn answer(&mut self, who: &'static str) {
-        self.run(Some(who), &["branch", "read"]);
+        if self.run(Some(who), &["branch", "read"]).is_ok() {
+            self.minds.get_mut(who).expect("known").is_spoken_to = false;
+        }
         let text = self.say();
         let reply = self.run(Some(who), &["branch", "note", "--branch", who, &text]);
         if reply.get("STATUS") == "RECORDED" {
             self.keep(who, &text, Some(reply.short("BRANCH")));
+            self.said_on(who, &reply);
         }
     }
 
@@ -309,7 +401,7 @@ impl World {
         }
     }
 
-    /// Takes a task up, or ends one.
+    /// Takes a task up, or ends one, and looks where that led.
     fn work(&mut self, who: &'static str) {
         if self.dice.one_in(2) || self.tasks == 0 {
             let title = self.say();
@@ -317,25 +409,50 @@ impl World {
                 self.tasks += 1;
             }
         }
-        let task = format!("T-{:04}", 1 + self.dice.below(self.tasks.max(1)));
-        let text = self.say();
-        match self.dice.below(3) {
-            0 => drop(self.run(Some(who), &["task", "claim", &task])),
-            1 => drop(self.run(Some(who), &["task", "start", &task])),
-            _ => {
-                let reply = self.run(Some(who), &["task", "succeed", &task, "--summary", &text]);
-                if reply.get("STATUS") == "RECORDED" {
-                    self.keep(who, &text, None);
-                }
+        let (task, text) = (self.task(), self.say());
+        let ways: [&[&str]; 5] = [
+            &["task", "claim", &task],
+            &["task", "claim", &task],
+            &["task", "start", &task],
+            &["task", "fail", &task, "--class", "permanent", "--reason", "no"],
+            &["task", "succeed", &task, "--summary", &text],
+        ];
+        let args = self.dice.pick(&ways);
+        let reply = self.run(Some(who), args);
+        if reply.is_ok() && reply.get("STATUS") != "DUPLICATE" {
+            if args.contains(&"--summary") {
+                self.keep(who, &text, None);
             }
+            // It went somewhere; the list says where.
+            self.minds.get_mut(who).expect("known").at = None;
         }
-        // A claim takes it to the branch of the task, if there is one; what comes next says where.
-        self.minds.get_mut(who).expect("known").at = None;
+        self.see_branches(who);
+    }
+
+    /// The name of some task.
+    fn task(&mut self) -> String {
+        format!("T-{:04}", 1 + self.dice.below(self.tasks.max(1)))
+    }
+
+    /// Learns which branches there are, and which one it is on.
+    fn see_branches(&mut self, who: &'static str) {
+        let reply = self.run(Some(who), &["branch", "list", "--limit", "500"]);
+        let named = |line: &&str| line.split(' ').next().map(str::to_owned);
+        let mind = self.minds.get_mut(who).expect("known");
+        let branches: Vec<String> = reply.all("BRANCH").iter().filter_map(named).collect();
+        mind.branches.extend(branches.into_iter().filter(|known| *known != mind.root));
+        mind.branches.sort_unstable();
+        mind.branches.dedup();
     }
 
     fn look(&mut self, who: &'static str) {
-        let ways: [&[&str]; 4] =
-            [&["branch", "decide"], &["branch", "inbox", "--unread"], &["checkpoint", "here"], &["branch", "list"]];
+        let ways: [&[&str]; 5] = [
+            &["branch", "decide"],
+            &["branch", "inbox", "--unread"],
+            &["checkpoint", "here"],
+            &["branch", "list"],
+            &["task", "list"],
+        ];
         let args = self.dice.pick(&ways);
         self.run(Some(who), args);
     }
@@ -348,28 +465,47 @@ impl World {
         }
     }
 
-    fn mend(&mut self) {
-        if self.tasks == 0 {
-            return;
-        }
-        let task = format!("T-{:04}", 1 + self.dice.below(self.tasks));
-        let text = self.say();
-        match self.dice.one_in(2) {
-            true => drop(self.run(None, &["task", "edit", &task, "--description", &text, "--reason", "a test"])),
-            false => {
-                let to = self.dice.pick(&PERSONAS);
-                self.run(None, &["task", "assign", &task, to, "--note", &text]);
-            }
+    /// Stops everything, which aborts all work, or lets it go on.
+    fn stop(&mut self) {
+        let args: &[&str] = if self.is_stopped { &["resume", "--system", "--yes"] } else { &["stop", "a fright"] };
+        if self.run(None, args).is_ok() {
+            self.is_stopped = !self.is_stopped;
         }
     }
 
-    /// Logs in, or out with a summary.
+    fn mend(&mut self) {
+        if self.tasks > 0 {
+            let (task, text) = (self.task(), self.say());
+            self.run(None, &["task", "edit", &task, "--description", &text, "--reason", "a test"]);
+        }
+    }
+
+    /// Gives a task to somebody, whoever has it.
+    fn reassign(&mut self) {
+        if self.tasks > 0 {
+            let (task, to) = (self.task(), self.dice.pick(&PERSONAS));
+            self.run(None, &["task", "assign", &task, to, "--reason", "a test"]);
+        }
+    }
+
+    fn abort(&mut self) {
+        if self.tasks > 0 {
+            let task = self.task();
+            self.run(None, &["task", "abort", &task, "--reason", "a test"]);
+        }
+    }
+
+    /// Logs in, or out.
     fn visit(&mut self, who: &'static str) {
         match self.minds[who].session.clone() {
             None => {
                 let reply = self.run(Some(who), &["session", "login", "--agent", who]);
                 if reply.is_ok() {
-                    self.minds.get_mut(who).expect("known").session = Some(reply.short("SESSION"));
+                    let session = reply.get("SESSION_ID").to_owned();
+                    if session.is_empty() {
+                        self.wrong.push(format!("a login without a session: {}", reply.text));
+                    }
+                    self.minds.get_mut(who).expect("known").session = Some(session);
                 }
             }
             Some(_) => {
@@ -437,12 +573,17 @@ impl Life {
         let mut world = World::new(seed);
         world.run(None, &["init"]);
         for who in PERSONAS {
-            world.run(Some(who), &["checkpoint", "awake"]);
+            let reply = world.run(Some(who), &["branch", "note", "--branch", who, "awake"]);
+            let mind = world.minds.get_mut(who).expect("known");
+            (mind.root, mind.at) = (reply.short("BRANCH"), Some(reply.short("BRANCH")));
         }
         let mut steps = 0;
         while steps < STEPS && world.wrong.is_empty() {
             world.step();
             steps += 1;
+        }
+        if world.is_stopped {
+            world.stop();
         }
         if world.is_paused {
             world.pause();

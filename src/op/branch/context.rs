@@ -1,7 +1,7 @@
 //! The context of a persona's active branch, in this order: who and when it is, the newest messages of its root, how its
 //! other branches stand, earlier summaries of this branch, the anchor (its newest summary, and what was noted since),
 //! the task, the thread itself, and how to go on. It is limited to a number of words: the oldest messages are dropped
-//! first, then the other branches; the summary is shortened last.
+//! first, then the other branches, then what is known about the task; the summary is shortened last.
 //!
 //! Invariant: ten questions that somebody who has never seen a context would ask are answered under the headings
 //! (`m9_ten_questions_are_answered_by_every_context`).
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::super::task::{WorkBrief, brief};
 use super::super::{Context, Recorded, artifact, constraint};
 use super::{FullMessage, knowledge, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Timestamp, Ulid, limits, text};
@@ -84,8 +85,15 @@ struct AnchorMemory {
     summary: Option<String>,
     /// What was noted since that thread began.
     lines: ContextLines,
-    /// Earlier threads with their summaries, oldest first.
+    /// Earlier threads with their summaries, oldest first, and how many such threads there are.
     earlier: Vec<(Entity, String)>,
+    earlier_total: usize,
+}
+
+impl AnchorMemory {
+    fn earlier_left_out(&self) -> usize {
+        self.earlier_total.saturating_sub(self.earlier.len())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -94,10 +102,13 @@ pub struct BranchContext {
     root: Entity,
     branch: Entity,
     thread: Option<Entity>,
-    /// The task that the branch is for.
+    /// The task that the branch is for, and what is to be known about it, each with what it is.
     task: Option<Entity>,
+    work: Vec<(String, String)>,
     root_lines: ContextLines,
+    /// Other branches, and how many of them something was heard of.
     elsewhere: Vec<OtherBranch>,
+    elsewhere_total: usize,
     anchor: AnchorMemory,
     /// The constraints on the work, on a branch for a task.
     constraints: Vec<String>,
@@ -108,7 +119,7 @@ pub struct BranchContext {
     partners: Vec<String>,
     /// Whether the part about how to go on is there.
     has_help: bool,
-    /// How many summaries were dropped.
+    /// How many pages of knowledge, and lines about the task, were dropped.
     dropped: usize,
     /// The limit, in words.
     pub budget: usize,
@@ -197,7 +208,8 @@ impl Memory<'_> {
         Ok(ContextLines { shown: self.lines(&ids, wanted)?, total: thread.as_thread().messages() as usize })
     }
 
-    /// The summary and the tail of a closed thread. A task that succeeded says what it brought.
+    /// The summary and the tail of a closed thread. The last thread of a task that has ended says what it brought, below
+    /// the summary that its persona gave.
     pub fn closing_note(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
         let Some(closed_by) = thread.as_thread().closed_by() else { return Ok((None, Vec::new())) };
         let closing = self.event(closed_by)?;
@@ -208,15 +220,25 @@ impl Memory<'_> {
         };
         let with_summary = summary.as_ref().unwrap_or(&closing);
         let summary = self.text(&with_summary.payload, "summary", "summary_artifact_id", wanted);
-        let result = match closing.actor.starts_with("core:") {
-            true => thread.as_thread().branch().and_then(|branch| self.task_result(&*self.state.entity(&branch)?)),
-            false => None,
+        let is_own = !with_summary.actor.starts_with("core:");
+        let summary = match self.result_of(thread, &closing) {
+            Some(result) => Some(match summary.filter(|_| is_own) {
+                Some(own) => format!("{own}\n{result}"),
+                None => result,
+            }),
+            None => summary,
         };
-        let summary = result.or(summary);
         let with_tail = if with_summary.payload.contains_key("tail") { with_summary } else { &closing };
         let tail = self.text(&with_tail.payload, "tail", "tail_artifact_id", wanted).unwrap_or_default();
         let all: Vec<String> = tail.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
         Ok((summary, all))
+    }
+
+    /// What the task brought, if this thread is the last one of its branch, and the persona did not leave it itself.
+    fn result_of(&self, thread: &Entity, closing: &Event) -> Option<String> {
+        let branch = self.state.entity(&thread.as_thread().branch()?)?;
+        let is_last = branch.as_branch().last_thread_id() == Some(thread.subject.id());
+        (is_last && closing.actor.starts_with("core:")).then(|| self.task_result(&branch)).flatten()
     }
 
     /// What the task of a branch brought, once it has ended: the summary that its agent reported, and its artifacts.
@@ -291,7 +313,8 @@ impl Memory<'_> {
             (thread, text::cut(&text, limits::BRIEF_MAX_CHARS))
         };
         let earlier = summaries.into_iter().map(brief).collect();
-        Ok(AnchorMemory { thread: Some(before), summarized, summary, lines, earlier })
+        let earlier_total = (branch.as_branch().summary_count() as usize).saturating_sub(1);
+        Ok(AnchorMemory { thread: Some(before), summarized, summary, lines, earlier, earlier_total })
     }
 
     /// How the other branches stand of which something was heard last.
@@ -350,6 +373,8 @@ pub(super) fn current(
         };
         let mut context = BranchContext {
             elsewhere: memory.elsewhere(&bare.root, &branch),
+            elsewhere_total: (bare.root.as_branch().heard_count() as usize)
+                .saturating_sub(usize::from(branch.as_branch().is_heard_of())),
             anchor: memory.anchor(&branch, thread.as_ref(), budget, wanted)?,
             lines: tail(thread.as_ref())?,
             root_lines,
@@ -378,12 +403,15 @@ pub(super) fn without_messages(
         Some(_) => constraint::active(state).texts,
         None => Vec::new(),
     };
+    let work = task.as_ref().map(|task| work(state, task, persona, budget / PARTS)).unwrap_or_default();
     let context = BranchContext {
         now: ctx.now.timestamp(),
         task,
+        work,
         constraints,
         knowledge: Vec::new(),
         elsewhere: Vec::new(),
+        elsewhere_total: 0,
         anchor: AnchorMemory::default(),
         lines: ContextLines::default(),
         root_lines: ContextLines::default(),
@@ -396,6 +424,34 @@ pub(super) fn without_messages(
         budget,
     };
     Ok((branch, thread, context))
+}
+
+/// What a persona has to know about its task: whose it is if not its own, what it is about, where it goes on, and what
+/// was left with it.
+fn work(state: &State, task: &Entity, persona: &EntityId, wanted: usize) -> Vec<(String, String)> {
+    let known = task.as_task();
+    let WorkBrief { description, handoff, note } = brief(state, task);
+    let is_others = |holder: &&str| holder.strip_prefix("agent:") != Some(persona.as_str());
+    let holder = task.holder().filter(is_others).map(|holder| format!("{holder}, not you"));
+    let steps = known.steps();
+    let count = steps.len();
+    let step = known.active_step().map(|step| (format!("Step {} of {count}", step.number), step.text));
+    let done = steps.iter().filter(|step| !step.is_open());
+    let done: Vec<String> = done.map(|step| format!("{} {} ({})", step.number, step.text, step.mark)).collect();
+    let done = Some(done.join(", ")).filter(|done| !done.is_empty());
+    let named = |name: &str, text: Option<String>| text.map(|text| (name.to_owned(), text));
+    [
+        named("Held by", holder),
+        named("Description", description),
+        step,
+        named("Handoff", handoff),
+        named("Note", note),
+        named("Steps so far", done),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, text)| (name, words::cut(&text, wanted)))
+    .collect()
 }
 
 /// The current thread of a branch.
@@ -441,7 +497,7 @@ impl BranchContext {
     }
 
     /// Cuts the context to its budget: drops the oldest messages first, then how other branches stand and earlier
-    /// summaries, then the part about how to go on, and shortens the summary last.
+    /// summaries, then the part about how to go on and what is known about the task, and shortens the summary last.
     fn fit_to_budget(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
@@ -452,16 +508,17 @@ impl BranchContext {
                     let parts = [&mut self.root_lines, &mut self.anchor.lines, &mut self.lines];
                     drop(parts[n].shown.remove(0));
                 }
-                None if !self.elsewhere.is_empty() => {
-                    self.elsewhere.remove(0);
+                None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
+                None if !self.anchor.earlier.is_empty() => drop(self.anchor.earlier.remove(0)),
+                None if !self.knowledge.is_empty() => {
+                    self.knowledge.pop();
                     self.dropped += 1;
                 }
-                None if !self.anchor.earlier.is_empty() => {
-                    self.anchor.earlier.remove(0);
-                    self.dropped += 1;
-                }
-                None if !self.knowledge.is_empty() => drop(self.knowledge.pop()),
                 None if self.has_help => self.has_help = false,
+                None if !self.work.is_empty() => {
+                    self.work.pop();
+                    self.dropped += 1;
+                }
                 None => {
                     let excess = self.words() - self.budget;
                     let Some(summary) = self.anchor.summary.take() else { break };
@@ -473,9 +530,12 @@ impl BranchContext {
         self
     }
 
-    /// How many notes, messages, lines of a given tail and summaries were left out.
+    /// How many notes, messages, lines of a given tail, summaries, other branches, pages of knowledge and lines about the
+    /// task were left out.
     pub fn left_out(&self) -> usize {
-        self.root_lines.left_out() + self.anchor.lines.left_out() + self.lines.left_out() + self.dropped
+        let lines = self.root_lines.left_out() + self.anchor.lines.left_out() + self.lines.left_out();
+        let elsewhere = self.elsewhere_total.saturating_sub(self.elsewhere.len());
+        lines + elsewhere + self.anchor.earlier_left_out() + self.dropped
     }
 
     /// The number of words of the text.
@@ -505,7 +565,7 @@ impl BranchContext {
         heading(&mut out, "You");
         let persona = self.root.as_branch().persona_id().unwrap_or_default();
         indented(&mut out, "", &format!("You are agent:{persona}; it is {}", self.now));
-        if !self.branch.is_root() {
+        if !self.root_lines.shown.is_empty() {
             heading(&mut out, &format!("With the user, {}", self.root.name()));
             self.write_lines(&mut out, &self.root_lines);
         }
@@ -537,6 +597,9 @@ impl BranchContext {
             heading(&mut out, "The task");
             let title = words::cut(task.as_task().title().unwrap_or_default(), LABEL_MAX_WORDS);
             indented(&mut out, "", &format!("{} {}: {title}", task.name(), task.phase));
+            for (name, text) in &self.work {
+                indented(&mut out, &format!("{name}: "), text);
+            }
         }
         if !self.constraints.is_empty() {
             heading(&mut out, "Constraints on the work");
@@ -619,10 +682,13 @@ impl BranchContext {
         });
         let earlier =
             self.anchor.earlier.iter().map(|(thread, summary)| with(of_thread(thread), json!({"summary": summary})));
-        let task = self
-            .task
-            .as_ref()
-            .map(|task| json!({"ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title()}));
+        let work = |(name, text): &(String, String)| json!({"name": name, "text": text});
+        let task = self.task.as_ref().map(|task| {
+            json!({
+                "ref": task.name(), "status": task.phase.as_str(), "title": task.as_task().title(),
+                "holder": task.holder(), "work": self.work.iter().map(work).collect::<Vec<_>>(),
+            })
+        });
         let known = |page: &Entity| json!({"ref": page.name(), "title": page.as_knowledge().title(), "text": page.as_knowledge().text()});
         let thread =
             self.thread.as_ref().map(|thread| with(of_thread(thread), json!({"messages": lines(&self.lines)})));

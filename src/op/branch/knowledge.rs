@@ -1,5 +1,7 @@
 //! Lasting knowledge of a persona: pages with a title, which every branch can read.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::super::agent::one_line;
@@ -97,7 +99,7 @@ fn page_named(state: &State, persona: &EntityId, title: &str) -> Result<Entity> 
     })
 }
 
-/// The pages whose titles occur in a text, in its order.
+/// The pages whose titles occur in a text, in its order, each once.
 pub(super) fn offered(state: &State, root: &Entity, persona: &EntityId, text: &str) -> Vec<Entity> {
     let lengths = root.as_branch().title_lengths().and_then(Value::as_array);
     let lengths: Vec<usize> = lengths.into_iter().flatten().filter_map(|n| Some(n.as_u64()? as usize)).collect();
@@ -106,18 +108,17 @@ pub(super) fn offered(state: &State, root: &Entity, persona: &EntityId, text: &s
     }
     let mut found: Vec<Entity> = Vec::new();
     let searched = text::caseless(&text.chars().take(SEARCHED_MAX_CHARS).collect::<String>());
-    let mut tried = std::collections::HashSet::new();
+    // One title may be written in several ways, and is one page.
+    let (mut tried, mut seen) = (HashSet::new(), HashSet::new());
     for piece in possible_titles(&searched, &lengths) {
         if found.len() == OFFERED_MAX {
             break;
         }
-        if tried.contains(&piece) {
+        let page = page_of(persona, &piece);
+        if !tried.insert(piece) || !seen.insert(page.clone()) {
             continue;
         }
-        if let Some(page) = state.entity(&page_of(persona, &piece)) {
-            found.push(page.into_owned());
-        }
-        tried.insert(piece);
+        found.extend(state.entity(&page).map(|page| page.into_owned()));
     }
     found
 }

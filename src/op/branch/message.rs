@@ -7,7 +7,6 @@ use super::context::Memory;
 use super::{begin_as_persona, known_agent, make_persona, me, settle_before_reading, store_text};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
 use crate::event::Kind;
-use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
@@ -100,27 +99,6 @@ pub struct FullMessage {
     pub text: String,
 }
 
-/// The oldest unread messages of a persona, up to `max`. Messages to others are skipped, a few more each time.
-pub(super) fn unread(state: &State, persona: &EntityId, max: usize) -> Vec<Entity> {
-    let mut limit = max.saturating_mul(SKIP_FACTOR);
-    if state.root(persona).is_none_or(|root| root.as_branch().unread() == 0) {
-        return Vec::new();
-    }
-    loop {
-        let all = state.in_phase(EntityType::Message, Phase::Unread, limit);
-        let is_all = all.len() < limit;
-        let is_own = |message: &Entity| message.as_message().to() == Some(persona.as_str());
-        let own: Vec<Entity> = all.into_iter().filter(is_own).take(max).collect();
-        if is_all || own.len() == max {
-            return own;
-        }
-        limit = limit.saturating_mul(SKIP_FACTOR);
-    }
-}
-
-/// How many times as many messages are looked at as are wanted.
-const SKIP_FACTOR: usize = 4;
-
 /// Lists the messages to a persona: the unread ones, or all.
 pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let InboxRequest { only_unread, limit } = request;
@@ -132,7 +110,7 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let left = settle_before_reading(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let mut found = match only_unread {
-            true => unread(state, &name, limit + 1),
+            true => state.unread_by(name.as_str(), limit + 1),
             false => {
                 let agent = Subject::new(EntityType::Agent, name.clone());
                 let mut all = state.made_for(&agent, EntityType::Message);
@@ -176,7 +154,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (mut tx, _) = begin_as_persona(ctx, &vault)?;
     let messages: Vec<Entity> = match request.references.as_slice() {
-        [] => unread(tx.state(), &name, limits::PAGE_MAX_COUNT),
+        [] => tx.state().unread_by(name.as_str(), limits::PAGE_MAX_COUNT),
         some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
     };
     if messages.is_empty() {

@@ -17,7 +17,7 @@ use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Added, Transaction};
-use crate::policy::{Request, branch as policy};
+use crate::policy::{Request, belief, branch as policy};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
@@ -26,7 +26,7 @@ pub use context::{BranchContext, ContextOutcome};
 pub use knowledge::{KnowRequest, KnownOutcome, KnownRequest, know, known};
 pub use message::{FullMessage, InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, inbox, read, tell};
 pub use pulse::{
-    BranchesOutcome, BranchesRequest, ChangeSeen, DecideOutcome, WorkingOutcome, branches, decide, working,
+    BranchesOutcome, BranchesRequest, ChangeSeen, DecideOutcome, WorkingOutcome, branches, decide, reacted_to, working,
 };
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
@@ -67,7 +67,7 @@ fn begin_as_persona<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<
 }
 
 /// Like `begin_as_persona`, unless a user's message came first: then moves the persona back to its root and stops. The
-/// summary that it gave stays with the branch that it leaves.
+/// summary and the tail that it gave stay with the branch that it leaves.
 fn begin_unless_interrupted<'v>(
     ctx: &Context,
     vault: &'v Vault,
@@ -76,9 +76,11 @@ fn begin_unless_interrupted<'v>(
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
     let left = match (policy::interruption(tx.state(), &name), tx.state().root(&name)) {
-        (Some(_), Some(root)) if note.summary.text.is_some() => {
+        (Some(_), Some(root)) if note.has_text() => {
             let left = at_branch(tx.state(), &root);
-            leave(ctx, &mut tx, &root, note)?.map(|asked| (left, asked))
+            // The message ends the thread, whether or not the persona would.
+            let note = StoredNote { abort: true, ..note.clone() };
+            leave(ctx, &mut tx, &root, &note)?.map(|asked| (left, asked))
         }
         _ => settle(&mut tx, &name)?,
     };
@@ -142,7 +144,7 @@ fn settle_before_reading(ctx: &Context, vault: &Vault) -> Result<Option<Entity>>
 }
 
 /// A text as an event stores it: its start, and the whole text as an artifact if it is long.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct StoredText {
     text: Option<String>,
     artifact: Option<String>,
@@ -169,7 +171,7 @@ fn store_text(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredTex
 }
 
 /// How to leave the active branch, with long texts stored as artifacts.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct StoredNote {
     summary: StoredText,
     tail: StoredText,
@@ -206,16 +208,38 @@ fn store_texts(ctx: &Context, leaving: &LeavingNote) -> Result<StoredNote> {
 /// The branch that a persona means when it gives a summary and its own thread there has ended already: the one that it
 /// was taken away from, or, on its root, the one that it was on last.
 fn late_branch(state: &State, name: &EntityId, root: &Entity) -> Option<Entity> {
-    match policy::displacement(state, name).filter(|displacement| displacement.is_unaware) {
-        Some(displacement) => Some(displacement.left),
-        None if state.active_branch(root).is_some() => None,
-        None => policy::unsummarized_branch(state, root),
+    match belief::believed_elsewhere(state, name) {
+        Some(believed) if !believed.is_root() => Some(believed),
+        _ if state.active_branch(root).is_some() => None,
+        _ => belief::unsummarized_branch(state, root),
+    }
+}
+
+/// Refuses a summary that could be about several branches: a persona that believed to be on its root, and was taken from
+/// there, may mean the one that it was on before, or any that it has been on since.
+fn check_says_which(state: &State, name: &EntityId, root: &Entity) -> Result<()> {
+    let Some(taken_to) = root.as_branch().taken_to() else { return Ok(()) };
+    if belief::believed_elsewhere(state, name).is_none_or(|believed| !believed.is_root()) {
+        return Ok(());
+    }
+    let is_one = state.active_branch(root).is_some_and(|active| active.subject == taken_to);
+    match is_one && belief::unsummarized_branch(state, root).is_none() {
+        true => Ok(()),
+        false => Err(Error::usage("say which branch the summary is about: hf-branch suspend BRANCH --summary TEXT")),
     }
 }
 
 /// Leaves the active branch, unless that is the root. A persona that was taken away from its branch summarizes that one.
 fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: &StoredNote) -> Result<Option<Added>> {
     let name = me(ctx)?;
+    let believed = belief::believed_elsewhere(tx.state(), &name).filter(|believed| !believed.is_root());
+    if let Some(believed) = believed.filter(|_| note.tail.text.is_some() && note.summary.text.is_none()) {
+        let why = format!("you are no longer on {}; give its --tail together with a --summary", believed.name());
+        return Err(Error::usage(why));
+    }
+    if note.has_text() {
+        check_says_which(tx.state(), &name, root)?;
+    }
     let late = match &note.summary.text {
         Some(_) => late_branch(tx.state(), &name, root).map(|late| summarize(ctx, tx, &late, note)).transpose()?,
         None => None,
@@ -273,6 +297,11 @@ fn open_thread(branch: &Entity) -> Result<Subject> {
 }
 
 impl StoredNote {
+    /// Whether there is something to keep.
+    fn has_text(&self) -> bool {
+        self.summary.text.is_some() || self.tail.text.is_some()
+    }
+
     /// The members of a payload that both ends of a thread have, and where the whole summary is.
     fn payload(&self, branch: &Entity) -> Value {
         json!({
@@ -319,6 +348,9 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         Ok((task, partner))
     })?;
     let note = store_note(ctx, &vault, &request.leaving)?;
+    if kind == "social" {
+        check_is_left(&note, || "a social branch becomes active when it is resumed".to_owned())?;
+    }
     let (mut tx, root) = match begin_unless_interrupted(ctx, &vault, &note)? {
         Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
@@ -344,6 +376,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         _ => None,
     };
     if let Some(existing) = existing {
+        check_is_left(&note, || format!("{} exists already; resume it", existing.name()))?;
         let already = tx.batch().event(existing.first_event).is_none();
         return tx.finish(&[Added { id: existing.first_event, already }]).map(Interruptible::Done);
     }
@@ -352,6 +385,14 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
     }
     let asked = tx.ask(made)?;
     tx.finish(&[asked]).map(Interruptible::Done)
+}
+
+/// Refuses a summary or a tail where no branch is left: they would be lost.
+fn check_is_left(note: &StoredNote, why: impl FnOnce() -> String) -> Result<()> {
+    match note.has_text() {
+        true => Err(Error::usage(format!("{}; --summary and --tail do not apply", why()))),
+        false => Ok(()),
+    }
 }
 
 /// The agent with this name, if it is known.
@@ -414,6 +455,13 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     };
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
+        // It was taken away from another branch, and says how it left that.
+        true if note.has_text() => {
+            check_says_which(tx.state(), &name, &root)?;
+            let late = late_branch(tx.state(), &name, &root);
+            let late = late.ok_or_else(|| Error::usage("the branch is already active; --summary does not apply"))?;
+            summarize(ctx, &mut tx, &late, &note)?
+        }
         // The branch may have been created just now.
         true => Added { id: branch.last_event, already: tx.batch().event(branch.last_event).is_none() },
         false => {
@@ -473,7 +521,11 @@ pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     // With a reference, it says itself which branch it means.
     let late = match &named {
         Some(branch) => (!is_active(tx.state(), branch)).then(|| branch.clone()),
-        None => late_branch(tx.state(), &name, &root).filter(|_| note.summary.text.is_some()),
+        None if note.summary.text.is_some() => {
+            check_says_which(tx.state(), &name, &root)?;
+            late_branch(tx.state(), &name, &root)
+        }
+        None => None,
     };
     let asked = match (late, named) {
         (Some(branch), _) => Some(summarize(ctx, &mut tx, &branch, &note)?),
@@ -506,14 +558,14 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
         Some(reference) => own_branch(state, &name, reference),
         None => {
             let root = state.root(&name);
-            let believed = policy::displacement(state, &name).filter(|taken| taken.is_unaware).map(|taken| taken.left);
+            let believed = belief::believed_elsewhere(state, &name).filter(|believed| !believed.is_root());
             let active = believed.or_else(|| state.active_branch(root.as_ref()?));
             active.ok_or_else(|| Error::not_found(format!("agent:{name} has no active branch besides its root")))
         }
     };
     let (active, is_late) = with_view(&vault, |_, state| {
         let branch = find(state)?;
-        Ok((branch.phase == Phase::Active, policy::unsummarized_thread(state, &branch).is_some()))
+        Ok((branch.phase == Phase::Active, belief::unsummarized_thread(state, &branch).is_some()))
     })?;
     let note = match active {
         true => store_note(
@@ -564,10 +616,9 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<Interruptible<NoteOut
     let NoteRequest { text, branch: reference, key } = request;
     let name = me(ctx)?;
     let vault = ctx.open()?;
-    let unaware = |state: &State| policy::displacement(state, &name).filter(|taken| taken.is_unaware);
     let is_repeated = |state: &State| key.as_deref().is_some_and(|key| state.keyed(key).is_some());
     let interrupted = |state: &State| match reference {
-        None if !is_repeated(state) => unaware(state).map(|taken| Box::new(taken.left)),
+        None if !is_repeated(state) => belief::believed_elsewhere(state, &name).map(Box::new),
         _ => None,
     };
     if let Some(left) = with_view(&vault, |_, state| Ok(interrupted(state)))? {

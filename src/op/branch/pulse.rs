@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::super::project::{ListEntry, ListOutcome, ListRequest, Projection};
 use super::context::Memory;
-use super::message::{FullMessage, unread};
+use super::message::FullMessage;
 use super::{at_branch, me, settle_before_reading};
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Ulid, limits};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
@@ -191,7 +191,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         let active = root.as_ref().map(|root| at_branch(state, root));
         let memory = Memory { ctx, snapshot, state };
         let unread_count = root.as_ref().map_or(0, |root| root.as_branch().unread());
-        let listed = unread(state, &name, LISTED_MAX).into_iter();
+        let listed = state.unread_by(name.as_str(), LISTED_MAX).into_iter();
         let unread: Vec<FullMessage> = listed.map(|message| memory.full_message(message)).collect::<Result<_>>()?;
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {
@@ -209,33 +209,50 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         candidates.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.ordinal.cmp(&b.0.ordinal)));
         let candidate_count = candidates.len();
         candidates.truncate(LISTED_MAX);
-        let changes = match &root {
-            Some(root) => changes(&memory, root)?,
-            None => Vec::new(),
-        };
+        let ids: Vec<Ulid> = root.iter().flat_map(|root| root.as_branch().changes()).filter_map(parse_ulid).collect();
+        let changes = changes(&memory, &name, &ids)?;
         Ok(DecideOutcome { active, unread_count, unread, changes, candidates, candidate_count, root, left })
     })
 }
 
-/// Whether a persona can go on with a branch: it has something to go on with, and no pause is in the way.
+/// Whether a persona can go on with a branch: it has something to go on with, nobody else has it in hand, and no pause is
+/// in the way.
 fn can_be_resumed(state: &State, branch: &Entity) -> bool {
     let task = branch.as_branch().task().and_then(|task| state.entity(&task));
+    let holder = task.as_ref().and_then(|task| task.holder()).and_then(|holder| holder.strip_prefix("agent:"));
+    if holder.is_some_and(|holder| branch.as_branch().persona_id() != Some(holder)) {
+        return false;
+    }
     let project = task.and_then(|task| task.project.clone());
     let is_paused = project.is_some_and(|project| Standing::of_project(state, &project::subject(&project)).is_some());
     branch.phase == Phase::Suspended && !branch.is_root() && !is_unused(branch) && !is_paused
 }
 
-/// What happened to a persona since it last did something on a branch, unless it no longer matters.
-fn changes(memory: &Memory<'_>, root: &Entity) -> Result<Vec<ChangeSeen>> {
+/// What the caller's last act on a branch has reacted to, whether it knew of it or not.
+pub fn reacted_to(ctx: &Context, ids: &[Ulid]) -> Result<Vec<ChangeSeen>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = me(ctx)?;
+    with_view(&ctx.open()?, |snapshot, state| changes(&Memory { ctx, snapshot, state }, &name, ids))
+}
+
+/// What these events mean to a persona, unless they no longer matter.
+fn changes(memory: &Memory<'_>, persona: &EntityId, ids: &[Ulid]) -> Result<Vec<ChangeSeen>> {
     let mut seen = Vec::new();
-    for id in root.as_branch().changes().filter_map(parse_ulid) {
-        let event = memory.event(id)?;
+    let is_own = |holder: &str| holder.strip_prefix("agent:") == Some(persona.as_str());
+    for id in ids {
+        let event = memory.event(*id)?;
         let Some(kind) = event.event_type.known() else { continue };
         let entity = Subject::parse(&event.subject).ok().and_then(|subject| memory.state.entity(&subject));
         let still_matters = entity.as_ref().is_none_or(|entity| match kind {
             Kind::TaskAssigned => {
-                entity.phase == Phase::Assigned
-                    && entity.as_task().recorded_holder() == event.payload.get("holder").and_then(Value::as_str)
+                let holds = entity.as_task().recorded_holder().is_some_and(is_own);
+                match event.payload.get("holder").and_then(Value::as_str).is_some_and(is_own) {
+                    true => entity.phase == Phase::Assigned && holds,
+                    // It was taken away.
+                    false => !holds,
+                }
             }
             Kind::AnomalyDetected => {
                 let code = event.payload.get("code").and_then(Value::as_str).unwrap_or_default();

@@ -27,7 +27,7 @@ pub struct RecallRequest {
     pub reference: Option<String>,
     /// Only this thread, with all of its messages.
     pub thread: Option<u64>,
-    /// Only texts that contain this, ignoring case.
+    /// Only texts that contain this, in any case and Unicode form.
     pub grep: Option<String>,
     /// At most this many threads, or messages.
     pub limit: usize,
@@ -171,7 +171,7 @@ struct Search<'a> {
     /// Only this branch, and only this thread of it.
     branch: Option<Entity>,
     thread: Option<Entity>,
-    /// In lower case.
+    /// In the form in which texts are compared.
     word: Option<String>,
     /// The threads of the branches in which it talks with others.
     conversations: BTreeMap<Subject, Vec<Entity>>,
@@ -192,7 +192,7 @@ fn in_detail(
         (Some(branch), Some(number)) => Some(thread_with_number(memory.state, branch, number)?),
         _ => None,
     };
-    let word = request.grep.as_ref().map(|word| word.to_lowercase());
+    let word = request.grep.as_ref().map(|word| text::caseless(word));
     let (conversations, found) = (BTreeMap::new(), BTreeMap::new());
     let (pages, results) = (Vec::new(), Vec::new());
     let mut search = Search { memory, persona, branch, thread, word, conversations, found, pages, results, count: 0 };
@@ -270,7 +270,7 @@ impl Search<'_> {
     }
 
     fn has_word(&self, text: &str) -> bool {
-        self.word.as_ref().is_none_or(|word| text.to_lowercase().contains(word))
+        self.word.as_ref().is_none_or(|word| text::caseless(text).contains(word))
     }
 
     fn look_at(&mut self, event: &Event) -> Result<()> {

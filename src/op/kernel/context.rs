@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::transaction::FindFollowUp;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject, Timestamp};
+use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject, Timestamp, Ulid};
 use crate::event::Kind;
 use crate::job::Cancel;
-use crate::policy::branch::Displacement;
+use crate::policy::belief::Displacement;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::statement::Statement;
 use crate::policy::{Request, Standing, project, rules};
@@ -94,6 +94,8 @@ pub struct CallersSituation {
     pub standing: Option<Standing>,
     /// What took it away from its branch, if it is a persona.
     pub displacement: Option<Displacement>,
+    /// The events that it had not reacted to, and that no longer wait for it because of what this call recorded.
+    pub reacted_to: Vec<Ulid>,
 }
 
 impl Clone for SeenStanding {
@@ -113,9 +115,18 @@ impl SeenStanding {
         self.0.lock().map(|found| found.clone()).unwrap_or_default()
     }
 
-    pub(super) fn set(&self, situation: CallersSituation) {
+    /// Replaces what was found; what the call has reacted to is kept.
+    pub(super) fn set(&self, standing: Option<Standing>, displacement: Option<Displacement>) {
         if let Ok(mut found) = self.0.lock() {
-            *found = Some(situation);
+            let reacted_to = found.take().unwrap_or_default().reacted_to;
+            *found = Some(CallersSituation { standing, displacement, reacted_to });
+        }
+    }
+
+    /// Adds events that the call has reacted to.
+    pub(super) fn add_reacted_to(&self, ids: impl IntoIterator<Item = Ulid>) {
+        if let Ok(mut found) = self.0.lock() {
+            found.get_or_insert_default().reacted_to.extend(ids);
         }
     }
 }

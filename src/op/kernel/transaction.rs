@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::context::{CallersSituation, Context, Host, SeenStanding};
+use super::context::{Context, Host, SeenStanding};
 use super::membership::{check_project, membership};
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::chain::Head;
 use crate::event::kind::Claim;
-use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
+use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::policy::authority::Acts;
-use crate::policy::branch::displacement;
+use crate::policy::belief::displacement;
 use crate::policy::code::Code;
 use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
@@ -78,6 +78,8 @@ pub struct Transaction<'v> {
     /// The project of what is requested, if that is known.
     pub(super) about: Option<Subject>,
     standing: SeenStanding,
+    /// What the caller had not reacted to before.
+    changes_before: Vec<Ulid>,
 }
 
 impl fmt::Debug for Transaction<'_> {
@@ -179,6 +181,7 @@ impl<'v> Transaction<'v> {
             session_due: None,
             about: None,
             standing: ctx.standing.share(),
+            changes_before: Vec::new(),
         };
         if let Some(writer) = &mut tx.writer {
             writer.limit_segments(ctx.write_options(&tx.config).segment_max_bytes);
@@ -191,6 +194,7 @@ impl<'v> Transaction<'v> {
         tx.settle_session(ctx)?;
         tx.membership = membership(ctx, tx.state())?;
         tx.notice(None);
+        tx.changes_before = tx.unanswered_changes();
         Ok(tx)
     }
 
@@ -198,7 +202,13 @@ impl<'v> Transaction<'v> {
     /// took the caller away from its branch.
     pub(super) fn notice(&self, about: Option<&Subject>) {
         let displacement = self.caller.agent().and_then(|agent| displacement(self.state(), &agent));
-        self.standing.set(CallersSituation { standing: self.obstacle(about), displacement });
+        self.standing.set(self.obstacle(about), displacement);
+    }
+
+    /// The events that the caller, a persona, has not reacted to.
+    fn unanswered_changes(&self) -> Vec<Ulid> {
+        let root = self.caller.agent().and_then(|agent| self.state().root(&agent));
+        root.map(|root| root.as_branch().changes().filter_map(parse_ulid).collect()).unwrap_or_default()
     }
 
     /// What stands in the way.
@@ -389,6 +399,8 @@ impl<'v> Transaction<'v> {
         let vault = self.vault;
         let project = self.about.clone();
         self.notice(project.as_ref());
+        let unanswered = self.unanswered_changes();
+        self.standing.add_reacted_to(self.changes_before.iter().copied().filter(|id| !unanswered.contains(id)));
         if self.writer.is_some() && has_resume(self.batch.events()) {
             self.lower_stops()?;
         }

@@ -40,7 +40,7 @@ mod key {
     use crate::state::{Entity, Timer};
 
     /// The number is the version of the format: an index of another version has no such mark and is rebuilt.
-    pub const MARK: &[u8] = b"m:mark.17";
+    pub const MARK: &[u8] = b"m:mark.19";
     pub const TALLY: &[u8] = b"m:tally";
     pub const SETTINGS: &[u8] = b"m:settings";
 
@@ -88,6 +88,14 @@ mod key {
         [held_by(holder).as_slice(), &entity.ordinal.to_be_bytes()].concat()
     }
 
+    pub fn unread_by(persona: &str) -> Vec<u8> {
+        [b"u", persona.as_bytes(), b"\0"].concat()
+    }
+
+    pub fn unread(message: &Entity, persona: &str) -> Vec<u8> {
+        [unread_by(persona).as_slice(), &message.ordinal.to_be_bytes()].concat()
+    }
+
     /// Deadlines of one project and timer. Those with the same length are adjacent, in the order in which they are due.
     pub fn timers(project: Option<&str>, timer: Timer) -> Vec<u8> {
         format!("d{}\0{timer}\0", project.unwrap_or_default()).into_bytes()
@@ -101,10 +109,11 @@ mod key {
         [self::limit(project, timer, limit).as_slice(), &ordered(from).to_be_bytes()].concat()
     }
 
-    /// The secondary keys of an entity: its phase, its holder, its deadlines.
+    /// The secondary keys of an entity: its phase, its holder, its reader, its deadlines.
     pub fn places(entity: &Entity) -> Vec<Vec<u8>> {
         let mut all = vec![placed(entity)];
         all.extend(entity.holder().map(|holder| held(entity, holder)));
+        all.extend(entity.reader().map(|reader| unread(entity, reader)));
         let project = entity.project.as_ref().map(EntityId::as_str);
         all.extend(entity.deadlines().into_iter().map(|deadline| {
             let from = counting_from(project, deadline.timer, deadline.limit.unwrap_or(0), deadline.from);
@@ -285,6 +294,16 @@ impl Base for Index {
                 found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
             },
             |folded| folded.held_by(holder),
+        )
+    }
+
+    fn unread_by(&self, persona: &str, limit: usize) -> Vec<Entity> {
+        self.ask(
+            |store, txn| {
+                let found = store.range(txn, &key::unread_by(persona), None, limit)?;
+                found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
+            },
+            |folded| folded.unread_by(persona, limit),
         )
     }
 

@@ -107,6 +107,32 @@ fn m16_all_unread_messages_are_counted() {
 }
 
 #[test]
+fn m10_unread_messages_are_found_among_those_of_others() {
+    let hive = TestVault::new();
+    does(&hive, "ann", &["note", "I am ann"]);
+    does(&hive, "ben", &["note", "I am ben"]);
+    let message = |n: usize| {
+        let to = if n % 100 == 7 { "ann" } else { "ben" };
+        serde_json::json!({"event_type": "MessageSent", "subject": format!("message:m{n}"),
+            "payload": {"to": to, "text": format!("word {n}")}})
+    };
+    hive.batch(&(0..1500).map(message).collect::<Vec<_>>());
+    let own = |reply: &Reply| reply.all("MESSAGE").iter().map(|line| line[..8].to_owned()).collect::<Vec<_>>();
+    let expected: Vec<String> = (0..15).map(|n| format!("MSG-{:04}", n * 100 + 8)).collect();
+    assert_eq!(own(&does(&hive, "ann", &["decide"])), expected);
+    // What was read is gone, whether or not the index has it yet.
+    does(&hive, "ann", &["read", "MSG-0008", "MSG-1408"]);
+    assert_eq!(own(&does(&hive, "ann", &["inbox", "--unread"])), expected[1..14]);
+    hive.run("project", &[]).expect_exit(0);
+    hive.run("branch", &["tell", "ann", "more"]).expect_exit(0);
+    let listed = own(&does(&hive, "ann", &["inbox", "--unread"]));
+    assert_eq!((listed.len(), listed[13].as_str()), (14, "MSG-1501"));
+    assert_eq!(does(&hive, "ann", &["read"]).get("UNREAD"), "0");
+    assert_eq!(does(&hive, "ben", &["decide"]).get("UNREAD"), "1485");
+    keeps_the_rules(&hive);
+}
+
+#[test]
 fn m10_a_message_can_go_to_several() {
     let hive = written();
     for agent in ["ben", "cem"] {
@@ -125,5 +151,59 @@ fn m10_a_message_can_go_to_several() {
     assert_eq!(by(&hive, "ann", &["tell", "ben"]).code, Some(2));
     assert_eq!(by(&hive, "ann", &["tell", "--to", "ben", "cem", "Tea"]).code, Some(2));
     assert!(hive.contents() == before);
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m10_no_change_goes_by_unseen() {
+    let hive = written();
+    ok(&hive, "hf-require propose Blue --actor agent:ann");
+    ok(&hive, "hf-require analyze REQ-0001 Sky --actor agent:ann");
+    ok(&hive, "hf-decide approve DEC-0001 --yes");
+    // The act that reacts to it, knowingly or not, says what it was.
+    let note = does(&hive, "ann", &["note", "Clouds"]);
+    assert!(note.get("CHANGE").starts_with("DecisionApproved DEC-0001 "), "{note:?}");
+    assert!(does(&hive, "ann", &["note", "Rain"]).all("CHANGE").is_empty());
+    assert!(does(&hive, "ann", &["decide"]).all("CHANGE").is_empty());
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m10_the_first_task_of_a_new_agent_is_a_change() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    hive.run("task", &["assign", "T-0001", "ann", "--note", "Begin with the fields"]).expect_exit(0);
+    let decide = does(&hive, "ann", &["decide"]);
+    assert_eq!(decide.all("CHANGE"), ["TaskAssigned T-0001 2026-01-31T12:00:00Z user:jo Form"]);
+    assert_eq!(decide.get("SUM"), "1 change");
+    let start = ok(&hive, "hf-task start T-0001 --actor agent:ann");
+    assert_eq!(start.get("HANDOFF"), "Begin with the fields");
+    // Its own claim is no news.
+    ok(&hive, "hf-task propose Page");
+    ok(&hive, "hf-task claim T-0002 --actor agent:ben");
+    assert!(does(&hive, "ben", &["decide"]).all("CHANGE").is_empty());
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m10_a_task_that_is_taken_away_is_a_change() {
+    let hive = written();
+    for _ in 0..3 {
+        ok(&hive, "hf-task propose Form");
+    }
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    ok(&hive, "hf-task assign T-0001 ben --reason x");
+    let decide = does(&hive, "ann", &["decide"]);
+    assert_eq!(decide.all("CHANGE"), ["TaskAssigned T-0001 2026-01-31T12:10:00Z user:jo Form"]);
+    does(&hive, "ann", &["note", "--branch", "BR-0003", "Well"]);
+    ok(&hive, "hf-task claim T-0002 --actor agent:ann");
+    ok(&hive, "hf-task abort T-0002 --reason x");
+    assert!(does(&hive, "ann", &["decide"]).get("CHANGE").starts_with("TaskAborted T-0002 "));
+    does(&hive, "ann", &["note", "--branch", "ann", "Well"]);
+    // What it gave up itself is no news.
+    ok(&hive, "hf-task claim T-0003 --actor agent:ann");
+    ok(&hive, "hf-task start T-0003 --actor agent:ann");
+    ok(&hive, "hf-task fail T-0003 --class permanent --reason no --actor agent:ann");
+    assert!(does(&hive, "ann", &["decide"]).all("CHANGE").is_empty());
     keeps_the_rules(&hive);
 }

@@ -146,3 +146,30 @@ fn m7_the_summary_of_a_task_is_recalled_by_who_gave_it() {
     ok(&hive, "hf-checkpoint here --agent ben");
     assert_eq!(recall("ben").stdout, "");
 }
+
+#[test]
+fn m10_a_page_is_offered_once_however_its_title_is_written() {
+    let hive = TestVault::new();
+    for title in ["Lyra", "The Tower", "リラ", "Café", "Straße", "ＡＢＣ", "sword"] {
+        does(&hive, "ann", &["know", title, "x"]);
+    }
+    does(&hive, "ann", &["create", "Song", "--type", "free"]);
+    does(&hive, "ann", &["note", "Lyra and LYRA at the tower, リラ, a Cafe\u{301} in the Straße"]);
+    let told = does(&hive, "ann", &["resume", "BR-0002"]).stdout;
+    let offered: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  ")?.get(..6)).collect();
+    let offered: Vec<&str> = offered.into_iter().filter(|line| line.starts_with("K-")).collect();
+    assert_eq!(offered, ["K-0001", "K-0002", "K-0003", "K-0004", "K-0005"], "{told}");
+}
+
+#[test]
+fn m10_recall_finds_a_text_in_every_unicode_form() {
+    let hive = TestVault::new();
+    does(&hive, "ann", &["note", "Tea at the Café ＡＢＣ"]);
+    for word in ["Cafe\u{301}", "CAFÉ", "abc"] {
+        let found = does(&hive, "ann", &["recall", "--all", "--grep", word]).stdout;
+        assert!(found.contains("Tea at the Café"), "{word}: {found}");
+    }
+    // A name has one form only, and the refusal says which.
+    let refused = by(&hive, "e\u{301}ris", &["list"]);
+    assert!(refused.code == Some(2) && refused.stdout.contains("in NFC"), "{refused:?}");
+}

@@ -327,3 +327,112 @@ fn m16_a_context_that_cannot_be_written_opens_no_thread() {
     sh(&hive, "hf-branch resume BR-0009 --out context.txt --agent ann").expect_exit(6);
     assert!(!hive.dir().join("context.txt").exists());
 }
+
+#[test]
+fn m7_a_late_summary_stays_beside_what_the_task_brought() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    ok(&hive, "hf-task start T-0001 --actor agent:ann");
+    hive.run("branch", &["tell", "ann", "hi"]).expect_exit(0);
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Two fields"]);
+    does(&hive, "ann", &["resume", "BR-0002"]);
+    hive.run("branch", &["tell", "ann", "still?"]).expect_exit(0);
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    does(&hive, "ann", &["suspend", "BR-0002", "--summary", "Three fields"]);
+    ok(&hive, "hf-task succeed T-0001 --summary Validated --actor agent:ann");
+    let all = does(&hive, "ann", &["recall", "BR-0002"]).stdout;
+    let first = does(&hive, "ann", &["recall", "BR-0002", "--thread", "1"]).stdout;
+    for told in [&all, &first] {
+        assert!(told.contains("  Summary: Two fields\n"), "{told}");
+    }
+    // Only the last thread says what came of it, below its own summary.
+    assert!(!first.contains("Validated"), "{first}");
+    assert!(all.contains("  Summary: Three fields\n    T-0001 is Succeeded; Validated\n"), "{all}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m2_no_text_is_dropped_in_silence() {
+    // Where nothing is left, a summary is refused.
+    let hive = TestVault::new();
+    does(&hive, "ben", &["note", "I am ben"]);
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
+    does(&hive, "ann", &["create", "My novel", "--type", "free", "--summary", "One field"]);
+    hive.run("append", &["AgentStarted", "--actor", "agent:cem"]).expect_exit(0);
+    let before = hive.contents();
+    for made in [["social", "--partner", "ben"], ["social", "--partner", "cem"], ["task", "--task", "T-0001"]] {
+        let create = [&["create", "X", "--type"], &made[..], &["--summary", "Lyra is armed"]].concat();
+        let reply = by(&hive, "ann", &create);
+        assert_eq!(reply.code, Some(2), "{made:?}: {reply:?}");
+        assert!(hive.contents() == before, "{made:?}");
+    }
+    // A tail stays with the thread that a message ends.
+    fs::write(hive.dir().join("tail.txt"), "the last line\n").unwrap();
+    hive.run("branch", &["tell", "ann", "I am home"]).expect_exit(0);
+    let reply = by(&hive, "ann", &["resume", "ann", "--abort", "--tail", "tail.txt"]);
+    assert_eq!((reply.code, reply.report_of_document().get("STATUS")), (Some(1), "INTERRUPTED"), "{reply:?}");
+    assert!(does(&hive, "ann", &["recall", "--all", "--grep", "last line"]).stdout.contains("  the last line\n"));
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m2_what_is_said_about_a_branch_that_was_left_stays_there() {
+    let hive = interrupted();
+    hive.run("checkpoint", &["--agent", "ann", "x"]).expect_exit(0);
+    // It is on its root already.
+    does(&hive, "ann", &["resume", "ann", "--summary", "Lyra is armed"]);
+    assert!(does(&hive, "ann", &["recall", "BR-0002"]).stdout.contains("  Summary: Lyra is armed\n"));
+    // A tail alone cannot be added to a thread that has ended, and is not about another one.
+    fs::write(hive.dir().join("tail.txt"), "the last line\n").unwrap();
+    does(&hive, "ann", &["resume", "BR-0002"]);
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task assign T-0001 ann");
+    let before = hive.contents();
+    for leaving in [&["suspend", "--tail", "tail.txt"][..], &["resume", "ann", "--abort", "--tail", "tail.txt"]] {
+        assert_eq!(by(&hive, "ann", leaving).code, Some(2), "{leaving:?}");
+        assert!(hive.contents() == before, "{leaving:?}");
+    }
+    does(&hive, "ann", &["suspend", "--tail", "tail.txt", "--summary", "Lyra rests"]);
+    let told = does(&hive, "ann", &["recall", "BR-0002", "--thread", "2"]).stdout;
+    assert!(told.contains("  Summary: Lyra rests\n") && told.contains("  the last line\n"), "{told}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m8_left_out_counts_what_was_never_kept_for_a_context() {
+    let hive = TestVault::new();
+    for n in 0..13 {
+        does(&hive, "ann", &["create", &format!("walk {n}"), "--type", "free"]);
+        does(&hive, "ann", &["suspend", "--summary", &format!("walked {n}")]);
+    }
+    let left_out = |reference: &str, words: &str| {
+        let reply = does(&hive, "ann", &["resume", reference, "--words", words]);
+        let shown = reply.stdout.lines().filter(|line| line.contains(" walked ")).count();
+        (shown, reply.report_of_document().get("LEFT_OUT").parse::<usize>().unwrap())
+    };
+    assert_eq!(left_out("ann", "5000"), (10, 3));
+    // The branch itself is none of the others.
+    does(&hive, "ann", &["create", "Long", "--type", "free"]);
+    for n in 0..13 {
+        does(&hive, "ann", &["suspend", "--summary", &format!("walked on {n}")]);
+        does(&hive, "ann", &["resume", "BR-0015"]);
+    }
+    // Ten other branches of thirteen, ten summaries of thirteen: the newest one is the anchor.
+    let (shown, left) = left_out("BR-0015", "5000");
+    assert_eq!((shown + left, left), (26, 26 - shown), "{shown} {left}");
+    let (shown, left) = left_out("BR-0015", "100");
+    assert_eq!(shown + left, 26, "{shown} {left}");
+}
+
+#[test]
+fn m9_a_heading_without_an_answer_is_left_out() {
+    let hive = TestVault::new();
+    does(&hive, "ann", &["create", "My novel", "--type", "free"]);
+    let told = context(&hive, "BR-0002");
+    assert!(!told.contains("With the user"), "{told}");
+    does(&hive, "ann", &["note", "--branch", "ann", "Hello"]);
+    assert!(context(&hive, "BR-0002").contains("# With the user, BR-0001\n"));
+}

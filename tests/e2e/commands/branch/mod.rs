@@ -1,5 +1,6 @@
 //! hf-branch: many activities, one mind.
 
+mod belief;
 mod choice;
 mod knowledge;
 mod memory;

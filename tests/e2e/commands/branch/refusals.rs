@@ -18,6 +18,7 @@ fn a_repeated_command_with_a_key_records_nothing() {
     does(&hive, "ann", &["note", "hot", "--key", "k2"]);
     hive.run("branch", &["tell", "ann", "Hm", "--key", "k3"]).expect_exit(0);
     does(&hive, "ann", &["suspend"]);
+    does(&hive, "ann", &["read"]);
     let before = hive.contents();
     let again = does(&hive, "ann", &create);
     assert_eq!((again.get("STATUS"), again.get("SUBJECT")), ("DUPLICATE", first.get("SUBJECT")));

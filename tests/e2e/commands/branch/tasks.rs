@@ -103,3 +103,33 @@ fn a_branch_leaves_the_projections_together_with_its_task() {
     assert!(does(&hive, "ann", &["recall", "BR-0002"]).stdout.contains("## Thread 1 Aborted"));
     hive.run("verify", &["--policy", "--projections"]).expect_exit(0);
 }
+
+#[test]
+fn m9_the_context_of_a_task_says_what_is_to_be_done() {
+    let hive = TestVault::new();
+    let steps = ["--step", "fields", "--step", "validate", "--step", "test"];
+    let propose = [&["propose", "Form", "--description", "Two fields, no cookies"], &steps[..]].concat();
+    hive.run("task", &propose).expect_exit(0);
+    does(&hive, "ann", &["note", "I am ann"]);
+    does(&hive, "ben", &["note", "I am ben"]);
+    hive.run("task", &["assign", "T-0001", "ann", "--note", "Begin with the fields"]).expect_exit(0);
+    ok(&hive, "hf-task start T-0001 --actor agent:ann");
+    ok(&hive, "hf-task step T-0001 1 done --actor agent:ann");
+    hive.run("task", &["note", "T-0001", "CSS is left", "--actor", "agent:ann"]).expect_exit(0);
+    let branch = active(&hive, "ann");
+    let told = does(&hive, "ann", &["resume", &branch]).stdout;
+    let task = "# The task\n  T-0001 Running: Form\n  Description: Two fields, no cookies\n  Step 2 of 3: validate\n  \
+                Handoff: Begin with the fields\n  Note: CSS is left\n  Steps so far: 1 fields (done)\n";
+    assert!(told.contains(task), "{told}");
+    // Somebody else has it now: the context says so, and the pulse does not offer it.
+    does(&hive, "ann", &["suspend", "--summary", "Fields done"]);
+    assert_eq!(does(&hive, "ann", &["decide"]).all("CANDIDATE").len(), 1);
+    hive.run("task", &["assign", "T-0001", "ben", "--reason", "ann is away"]).expect_exit(0);
+    assert!(does(&hive, "ann", &["decide"]).all("CANDIDATE").is_empty());
+    let told = does(&hive, "ann", &["resume", &branch]).stdout;
+    assert!(told.contains("# The task\n  T-0001 Assigned: Form\n  Held by: agent:ben, not you\n"), "{told}");
+    // Within the smallest budget, it is cut and counted.
+    let reply = does(&hive, "ann", &["resume", &branch, "--words", "60"]);
+    assert!(reply.stdout.split_whitespace().count() <= 60, "{}", reply.stdout);
+    keeps_the_rules(&hive);
+}
