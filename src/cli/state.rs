@@ -48,9 +48,12 @@ the mission. Only an operator adds more, with hf-state more-rounds.
 
 The tasks of a plan are proposed under the requirement of the mission, with their dependencies. NEXT_ACTION names the \
 first one that has not succeeded. One that fails, is cancelled or stopped is proposed again, and the mission is done \
-with the last one. If the command of a task is wrong, hf-job fire --task T-0007 -- COMMAND runs another one.
+with the last one, or with the final check after it if runner.command is set. If the command of a task is wrong, hf-job \
+fire --task T-0007 -- COMMAND runs another one.
 
-hf-state go needs runner.command in hiveforge.config.yaml and a requirement that an operator has approved. Both \
+hf-state go fires the tasks of the plan that have a command, one after the other, and then runs runner.command as the \
+final check; without a plan, runner.command is all the work. A task without a command is handed over: NEXT claims it. \
+hf-state go needs a plan or runner.command in hiveforge.config.yaml, and a requirement that an operator has approved. Both \
 runner.command and fixer.command get HF_MISSION, HF_ROUND and HF_GOAL. fixer.command also gets the last lines of the \
 failed run on standard input and in HF_LAST5, the path of its log in HF_LOG, and its task in HF_FAILED_TASK. Without a \
 fixer, or if the fixer fails, hf-state go reports the failure with NEXT:PATCH. Fix it and run hf-state go again: that \
@@ -141,7 +144,7 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// Run runner.command and wait for it; after a failure, run fixer.command and start the next round
+    /// Follow the plan, run runner.command and wait for it; after a failure, run fixer.command and start the next round
     Go {
         /// Wait up to this long, such as 90s or 10m; run the command again to continue
         #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]

@@ -22,11 +22,11 @@ pub use check::{
     check_work,
 };
 pub use design::{DesignStanding, DesignStep};
-pub use file::{ASK, MissionFile};
+pub use file::{ASK, MissionFile, has_runner};
 pub use rounds::Rounds;
 pub use standing::{
-    Driver, MissionStanding, TakeUp, current, is_in_progress, is_operators, needs_round, of_job, out_of_rounds, plan,
-    planned_command,
+    Driver, MissionStanding, PLAN_STEP, TakeUp, current, failed_step, is_in_progress, is_operators, needs_round,
+    next_planned, of_job, out_of_rounds, plan, planned_command, take_up,
 };
 
 /// The value of a line that has none.

@@ -77,6 +77,7 @@ impl Replies for GoOutcome {
         let (status, next) = match self.standing {
             GoStanding::Passed => (Status::Done, Next::None),
             GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
+            GoStanding::HandedOver => (Status::Running, next(&self.view)),
             GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
             GoStanding::Failed => (Status::Fail, Next::Patch),
             GoStanding::EndedByPerson | GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),

@@ -1,7 +1,7 @@
 //! hf-state plan and hf-state fire: the tasks that a mission consists of.
 //!
 //! All tasks of a plan are proposed in one batch. A task that fails is proposed again by the reactor, so that those that
-//! depend on it wait for the next attempt; the mission passes with its last task.
+//! depend on it wait for the next attempt; the mission passes with its last task, or with the final check after it.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use super::{MissionOutcome, file, no_mission, view};
 use crate::base::{EntityType, Error, Reason, Result};
 use crate::event::Kind;
 use crate::machine::Phase;
-use crate::op::job::{self, FireOutcome, FireRequest};
+use crate::op::job::{self, FireOutcome, FireRequest, MissionStep};
 use crate::op::kernel::{Transaction, with_view};
 use crate::op::{Context, random_ulid};
-use crate::policy::mission;
+use crate::policy::mission::{self, PLAN_STEP};
 use crate::policy::pattern::matches_any;
 use crate::policy::plan::Plan;
 use crate::policy::settings::Setting;
@@ -140,6 +140,11 @@ pub struct FirePlannedRequest {
 
 /// Fires the command that the plan has for a task, once.
 pub fn fire_planned(ctx: &Context, request: FirePlannedRequest) -> Result<FireOutcome> {
+    fire_as(ctx, request, None)
+}
+
+/// The same, as a step of a mission's round if one is given.
+pub(super) fn fire_as(ctx: &Context, request: FirePlannedRequest, step: Option<MissionStep>) -> Result<FireOutcome> {
     let vault = ctx.open()?;
     let (task, newest) = with_view(&vault, |_, state| {
         let subject = state.find(&request.reference, EntityType::Task)?;
@@ -158,11 +163,18 @@ pub fn fire_planned(ctx: &Context, request: FirePlannedRequest) -> Result<FireOu
         return Err(Error::usage(why).about(task.short_reference()));
     }
     let fired = FireRequest {
+        mission: step.or_else(|| fired_step(&task)),
         task: Some(task.subject.to_string()),
         key: Some(format!("{}:fire", task.subject.id())),
         ..FireRequest::new(argv, directory(&vault)?)
     };
     job::fire(ctx, fired)
+}
+
+/// The step that a task was fired as: repeating that changes nothing.
+fn fired_step(task: &Entity) -> Option<MissionStep> {
+    task.as_task().mission_step()?;
+    Some(MissionStep { mission: task.as_task().mission()?.id().to_owned(), step: PLAN_STEP })
 }
 
 /// Where commands of the settings and of a plan run: in the directory that contains the vault.

@@ -46,7 +46,7 @@ impl MissionFile {
                 file.logref = newest_log(state, &task);
             }
         }
-        let texts = standing.texts(file.rounds);
+        let texts = standing.texts(mission.phase, file.rounds);
         match texts {
             Some(texts) => file.with_texts(&texts),
             None => {
@@ -143,7 +143,7 @@ const FIRE_AGAIN: &str = "fire it again with hf-job fire";
 pub const ASK: &str = "ASK operator";
 
 impl MissionStanding {
-    fn texts(&self, rounds: Rounds) -> Option<Texts> {
+    fn texts(&self, phase: Phase, rounds: Rounds) -> Option<Texts> {
         let round = rounds.begun;
         let (last, next) = match self {
             MissionStanding::Written => return None,
@@ -187,13 +187,19 @@ impl MissionStanding {
                 };
                 (vec![format!("round {round} started"), "started".to_owned()], next)
             }
-            MissionStanding::PlanDone { of } => {
+            MissionStanding::PlanDone { of, driver } => {
                 let last = format!("{} succeeded", text::count_noun(*of as u64, "planned task"));
-                (vec![last, "succeeded".to_owned()], NONE.to_owned())
+                let next = match (phase, driver) {
+                    (Phase::Running, Driver::Go) => GO,
+                    (Phase::Running, Driver::Agent) => DONE,
+                    _ => NONE,
+                };
+                (vec![last, "succeeded".to_owned()], next.to_owned())
             }
             MissionStanding::Planned { task, take_up, done, of } => {
                 let name = task.name();
                 let next = match take_up {
+                    TakeUp::Go => GO.to_owned(),
                     TakeUp::Fire => format!("hf-state fire {name}"),
                     TakeUp::Claim => format!("hf-task claim {name}"),
                     TakeUp::Show => format!("hf-task show {name}"),
@@ -223,6 +229,6 @@ fn newest_log(state: &State, job: &Entity) -> String {
 }
 
 /// Whether the settings say what `hf-state go` runs.
-pub(super) fn has_runner(state: &State) -> bool {
+pub fn has_runner(state: &State) -> bool {
     Settings::recorded(state).is_some_and(|settings| !settings.text(Setting::RunnerCommand).is_empty())
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::file::has_runner;
 use super::{DesignStanding, Rounds, running};
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid};
 use crate::machine::Phase;
@@ -20,6 +21,8 @@ pub enum Driver {
 /// How to take up a task of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeUp {
+    /// `hf-state go` fires its command.
+    Go,
     /// Fire its command.
     Fire,
     Claim,
@@ -48,8 +51,8 @@ pub enum MissionStanding {
     OutOfRounds { job: Option<Entity> },
     /// A round has begun in which nothing was fired.
     RoundBegun { driver: Driver },
-    /// Every task of its plan succeeded.
-    PlanDone { of: usize },
+    /// Every task of its plan succeeded. Who goes on, if it has not passed.
+    PlanDone { of: usize, driver: Driver },
     /// The next task of its plan.
     Planned { task: Entity, take_up: TakeUp, done: usize, of: usize },
 }
@@ -88,6 +91,21 @@ pub fn plan(state: &State, mission: &Entity) -> Vec<Entity> {
     };
     mission.as_mission().plan().filter_map(|id| task_named(state, id)).map(newest).collect()
 }
+
+/// The first task of a mission's plan that has not succeeded.
+pub fn next_planned(state: &State, mission: &Entity) -> Option<Entity> {
+    plan(state, mission).into_iter().find(|task| !has_succeeded(task))
+}
+
+/// The task of a mission's plan that `hf-state go` fired in this round and that failed.
+pub fn failed_step(state: &State, mission: &Entity) -> Option<Entity> {
+    let mut jobs = state.made_for(&mission.subject, EntityType::Task);
+    jobs.retain(|job| job.as_task().mission_step() == Some(PLAN_STEP));
+    failure_in_round(mission, &jobs).cloned()
+}
+
+/// The step of a round that is a task of the plan.
+pub const PLAN_STEP: &str = "plan";
 
 /// The task that a mission is about: its last job, or one of its jobs that is still in progress; else what its file
 /// names.
@@ -164,7 +182,7 @@ impl MissionStanding {
         let since = |event: Option<Ulid>| event > view.written_by();
         let is_done = !plan.is_empty() && plan.iter().all(has_succeeded);
         if mission.phase == Phase::Passed && is_done && plan.iter().any(|task| since(Some(task.last_event))) {
-            return MissionStanding::PlanDone { of: plan.len() };
+            return MissionStanding::PlanDone { of: plan.len(), driver: Driver::Agent };
         }
         if mission.phase != Phase::Running {
             return match mission.phase == Phase::Failed && out_of_rounds {
@@ -200,9 +218,13 @@ impl MissionStanding {
                 Some(task) if since(Some(task.last_event)) || since(job.as_ref().map(|job| job.last_event)) => {
                     let done = plan.iter().filter(|task| has_succeeded(task)).count();
                     let (task, of) = (task.clone(), plan.len());
-                    MissionStanding::Planned { take_up: take_up(&task), task, done, of }
+                    MissionStanding::Planned { take_up: take_up(state, &task), task, done, of }
                 }
                 Some(_) => MissionStanding::Written,
+                None if is_done && !job.as_ref().is_some_and(|job| follows(job, &plan)) => {
+                    let driver = if has_runner(state) { Driver::Go } else { Driver::Agent };
+                    MissionStanding::PlanDone { of: plan.len(), driver }
+                }
                 None => match job {
                     Some(job) if has_succeeded(&job) && view.was_tried() && since(Some(job.last_event)) => {
                         MissionStanding::Succeeded { job, driver }
@@ -213,6 +235,11 @@ impl MissionStanding {
             },
         }
     }
+}
+
+/// Whether a job is none of the plan's and came after it.
+fn follows(job: &Entity, plan: &[Entity]) -> bool {
+    job.as_task().planned().is_none() && plan.iter().all(|task| task.last_event < job.last_event)
 }
 
 /// Where the design of a running mission stands, if nothing was written down or worked on since the last reply about it.
@@ -228,8 +255,9 @@ fn newest_design(state: &State, mission: &Entity, job: Option<&Entity>, plan: &[
 }
 
 /// How to take up a task of a plan that has not succeeded.
-fn take_up(task: &Entity) -> TakeUp {
+pub fn take_up(state: &State, task: &Entity) -> TakeUp {
     match task.phase {
+        Phase::Ready if planned_command(task).is_some() && has_runner(state) => TakeUp::Go,
         Phase::Ready if planned_command(task).is_some() => TakeUp::Fire,
         Phase::Ready => TakeUp::Claim,
         Phase::Assigned | Phase::Running | Phase::Retrying => TakeUp::Show,

@@ -291,7 +291,7 @@ fn a_report_that_nobody_got_starts_no_round() {
 
 /// Starts `hf-state go`, kills it after so many milliseconds if it has not ended by then, and says
 /// whether it had.
-fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
+pub(super) fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
     let go: Child = story.process("state").arg("go").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&go);
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
