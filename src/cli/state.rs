@@ -146,9 +146,9 @@ enum Verb {
     },
     /// Follow the plan, run runner.command and wait for it; after a failure, run fixer.command and start the next round
     Go {
-        /// Wait up to this long, such as 90s or 10m; run the command again to continue
-        #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]
-        max: u64,
+        /// Wait up to this long, such as 90s or 10m; run the command again to continue [default: 270s]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
+        max: Option<u64>,
         #[command(flatten)]
         actor: ActorArgs,
     },
@@ -161,7 +161,7 @@ impl Command for Args {
         Ok(match self.verb {
             Verb::Show => mission::show(ctx)?.into(),
             Verb::Go { max, .. } => {
-                let request = GoRequest { max: Duration::from_secs(max) };
+                let request = GoRequest { max: max.map(Duration::from_secs) };
                 let outcome = mission::go(&cancel_on_signal(ctx)?, request)?;
                 match (outcome.standing, outcome.view.mission.as_mission().task()) {
                     (GoStanding::Failed | GoStanding::EndedByPerson, Some(job)) => {

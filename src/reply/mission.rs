@@ -76,7 +76,11 @@ impl Replies for GoOutcome {
     fn reply(&self) -> Reply {
         let (status, next) = match self.standing {
             GoStanding::Passed => (Status::Done, Next::None),
-            GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
+            GoStanding::Running => {
+                let again = Next::run("hf-state").word("go");
+                let again = self.max.iter().fold(again, |next, max| next.arg("--max", &(max.as_secs() as usize)));
+                (Status::Running, again)
+            }
             GoStanding::HandedOver => (Status::Running, next(&self.view)),
             GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
             GoStanding::Failed => (Status::Fail, Next::Patch),

@@ -52,6 +52,8 @@ pub enum PollOutcome {
         summary: String,
         /// Whether an operator ended it, so that there is nothing to fix.
         needs_operator: bool,
+        /// Whether `hf-state go` continues, so that there is nothing for the caller to fix.
+        is_gos: bool,
         last5: Vec<String>,
         logref: Option<String>,
     },
@@ -156,7 +158,7 @@ fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
         JobStanding::Done => PollOutcome::Done { summary },
         JobStanding::Fail | JobStanding::Lost => {
             let last5 = view.record.as_ref().map(ExitRecord::last_lines).unwrap_or_default();
-            PollOutcome::Fail { summary, needs_operator: view.needs_operator(), last5, logref }
+            PollOutcome::Fail { summary, needs_operator: view.needs_operator(), is_gos: view.is_gos, last5, logref }
         }
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
@@ -210,7 +212,7 @@ impl ForeignPoll<'_> {
             }
             ForeignStatus::Failed { summary, last5, logref } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
-                PollOutcome::Fail { summary, needs_operator: false, last5, logref }
+                PollOutcome::Fail { summary, needs_operator: false, is_gos: false, last5, logref }
             }
             ForeignStatus::NotFound => PollOutcome::NotFound,
             ForeignStatus::Running | ForeignStatus::Unknown => PollOutcome::Running {

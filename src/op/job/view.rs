@@ -17,7 +17,7 @@ use crate::job::{
 use crate::machine::Phase;
 use crate::op::kernel::{Mode, Transaction, View, check_project, is_stopped, record_one, with_view};
 use crate::op::{Context, ListFilter, mission};
-use crate::policy::mission::is_operators;
+use crate::policy::mission::{is_gos, is_operators};
 use crate::policy::project;
 use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
@@ -122,6 +122,8 @@ pub struct JobView {
     pub seconds: Option<u64>,
     /// Whether only an operator can say how to go on after its end.
     is_operators: bool,
+    /// Whether `hf-state go` continues after its failure.
+    pub is_gos: bool,
 }
 
 impl JobView {
@@ -213,6 +215,7 @@ struct RecordedJob {
     started_at: Option<Timestamp>,
     waits_for: JobWait,
     is_operators: bool,
+    is_gos: bool,
 }
 
 impl RecordedJob {
@@ -220,13 +223,13 @@ impl RecordedJob {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
         let waits_for = JobWait::of_task(state, &task);
-        let is_operators = is_operators(state, &task);
-        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for, is_operators }
+        let (is_operators, is_gos) = (is_operators(state, &task), is_gos(state, &task));
+        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for, is_operators, is_gos }
     }
 }
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
-    let RecordedJob { task, logref, started_at, waits_for, is_operators } = known;
+    let RecordedJob { task, logref, started_at, waits_for, is_operators, is_gos } = known;
     let is_supervised = liveness == Some(JobLiveness::Supervised);
     // What cannot be found out counts as alive.
     let is_main_gone = matches!(&liveness, Some(JobLiveness::Orphaned(main)) if !main.lives().unwrap_or(true));
@@ -265,6 +268,7 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         started_at,
         seconds,
         is_operators,
+        is_gos,
     }
 }
 

@@ -230,5 +230,14 @@ fn newest_log(state: &State, job: &Entity) -> String {
 
 /// Whether the settings say what `hf-state go` runs.
 pub fn has_runner(state: &State) -> bool {
-    Settings::recorded(state).is_some_and(|settings| !settings.text(Setting::RunnerCommand).is_empty())
+    has_command(state, Setting::RunnerCommand)
+}
+
+/// Whether the settings say what repairs a failure.
+pub(super) fn has_fixer(state: &State) -> bool {
+    has_command(state, Setting::FixerCommand)
+}
+
+fn has_command(state: &State, setting: Setting) -> bool {
+    Settings::recorded(state).is_some_and(|settings| !settings.text(setting).is_empty())
 }

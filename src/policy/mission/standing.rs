@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::file::has_runner;
+use super::file::{has_fixer, has_runner};
 use super::{DesignStanding, Rounds, running};
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid};
 use crate::machine::Phase;
@@ -276,6 +276,20 @@ pub fn is_operators(state: &State, job: &Entity) -> bool {
     let mission = job.as_task().mission().and_then(|mission| state.entity(&mission));
     let is_out = |mission: &Entity| mission.phase != Phase::Passed && Rounds::of_mission(state, mission).are_used_up();
     has_failed(job) && (rules::was_ended_by_person(job) || mission.is_some_and(|mission| is_out(&mission)))
+}
+
+/// Whether `hf-state go` continues after the failure of a job, so that nobody else repairs it: the job is a step of a
+/// running mission that the fixer repairs, that has nothing to repair, or whose round is over. A failure that `go` has
+/// reported is its caller's.
+pub fn is_gos(state: &State, job: &Entity) -> bool {
+    let mission = job.as_task().mission().and_then(|mission| state.entity(&mission));
+    let Some(mission) = mission.filter(|mission| mission.phase == Phase::Running) else { return false };
+    if driver_of(job) == Driver::Agent || !has_failed(job) {
+        return false;
+    }
+    let is_current = Some(job.last_event) > mission.as_mission().round_by();
+    let is_repaired = has_fixer(state) || rules::was_lost(job) || rules::was_stopped(job);
+    !is_current || is_repaired && mission.as_mission().reported().is_none()
 }
 
 /// The running mission that a task belongs to, if it can go on only with more rounds.

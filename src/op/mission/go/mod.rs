@@ -48,6 +48,8 @@ pub struct GoOutcome {
     /// The last lines that a failed run printed.
     pub last5: Vec<String>,
     pub logref: Option<String>,
+    /// How long the call could take, as far as its caller said, to be repeated by the next call.
+    pub max: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,15 +125,18 @@ impl RoundStep {
 /// Options of `go`.
 #[derive(Clone, Debug, Default)]
 pub struct GoRequest {
-    /// How long one call may take.
-    pub max: Duration,
+    /// How long one call may take; default: `MAX_DEFAULT`.
+    pub max: Option<Duration>,
 }
+
+/// How long a call takes at most, unless its caller says otherwise.
+const MAX_DEFAULT: Duration = Duration::from_secs(270);
 
 /// Does the work of the mission; a repeated call continues.
 pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let until = engine::moment().checked_add(request.max);
+    let until = engine::moment().checked_add(request.max.unwrap_or(MAX_DEFAULT));
     // An earlier call may have been killed before it came to the file; then nobody could read what it had reported.
     let is_told = file::is_current(&vault);
     file::settle_file(ctx, &vault);
@@ -147,6 +152,7 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
         driver.ctx.now = (ctx.host.clock)();
     };
     outcome.view.warnings.append(&mut driver.warnings);
+    outcome.max = request.max;
     Ok(outcome)
 }
 
@@ -384,6 +390,7 @@ impl MissionDriver<'_> {
             last5: record.map(ExitRecord::last_lines).unwrap_or_default(),
             logref: failed.and_then(|job| job.logref().map(str::to_owned)),
             view,
+            max: None,
         })
     }
 
