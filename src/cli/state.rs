@@ -44,7 +44,9 @@ An agent cannot call a mission done while a job of it runs, after a failed one, 
 fail gives up.
 
 Rounds belong to the requirement, so another mission for it continues to count; without a requirement, they belong to \
-the mission. Only an operator adds more, with hf-state more-rounds.
+the mission. Only an operator adds more, with hf-state more-rounds. After a mission that used its rounds up, or that an \
+agent gave up in one of them, an agent starts no other one until an operator has added rounds or started a mission; only \
+for the same requirement it can go on with the rounds that are left.
 
 The tasks of a plan are proposed under the requirement of the mission, with their dependencies. NEXT_ACTION names the \
 first one that has not succeeded. One that fails, is cancelled or stopped is proposed again, and the mission is done \

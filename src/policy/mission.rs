@@ -18,8 +18,8 @@ use crate::machine::Phase;
 use crate::state::{Entity, State};
 
 pub use check::{
-    check, check_agent_may_start, check_may_claim, check_may_pass, check_open_points, check_rounds_left, check_short,
-    check_work,
+    check, check_agent_may_start, check_may_claim, check_may_pass, check_open_points, check_requirement,
+    check_rounds_left, check_short, check_work,
 };
 pub use design::{DesignStanding, DesignStep};
 pub use file::{ASK, MissionFile, has_runner};

@@ -349,6 +349,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Mission, Kind::MissionFailed, "last_action", Payload("last_action")),
     (EntityType::Mission, Kind::MissionFailed, "next_action", Remove),
     (EntityType::Mission, Kind::MissionFailed, "ended_at", Time),
+    (EntityType::Mission, Kind::MissionFailed, "_ended_by", Actor),
     (EntityType::Debate, Kind::DebateOpened, "reviewers", Payload("reviewers")),
     (EntityType::Debate, Kind::DebateOpened, "mission_id", Payload("mission_id")),
     (EntityType::Debate, Kind::DebateOpened, "round", Zero),

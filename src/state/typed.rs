@@ -382,6 +382,8 @@ views! {
         planned_by: event = "_planned_by",
         /// Who started it.
         started_by: text = "_started_by",
+        /// Who called it failed.
+        ended_by: text = "_ended_by",
         /// The event from which the texts of its file are.
         written_by: event = "_written_by",
         /// The event that began its round.

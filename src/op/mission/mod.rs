@@ -146,9 +146,8 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
             }
             let value = Some(value.trim()).filter(|value| !value.is_empty() && *value != NONE);
             set_one(tx.state(), &name, value, &mut members)?;
-            if name == "REQUIREMENT" && !ctx.caller.is_operator() && mission.as_mission().round() > 0 {
-                let why = format!("{} has begun; only an operator can change its requirement", mission.name());
-                return Err(Error::refused(Reason::OperatorOnly, why));
+            if name == "REQUIREMENT" && !ctx.caller.is_operator() {
+                mission::check_requirement(tx.state(), mission, members.get("requirement_id").and_then(Value::as_str))?;
             }
             given.push(name);
         }

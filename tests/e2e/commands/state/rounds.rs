@@ -297,3 +297,69 @@ fn a_repeated_key_says_that_another_attempt_needs_another_one() {
     assert!(reply.get("SUM").ends_with("; another attempt needs another key"), "{reply:?}");
     story.over();
 }
+
+/// An agent cannot start a mission with these options, because an operator has to give rounds first.
+#[track_caller]
+fn cannot_start(story: &TestJobVault, options: &str, why: &str) {
+    let reply = sh(story, format!("hf-state start again --actor agent:bee {options}").trim_end()).expect_exit(3);
+    assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("round_limit", "ASK operator"));
+    assert_eq!(mask(reply.get("SUM")), why);
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_way_of_another_requirement() {
+    let story = mission("");
+    story.approved("requirement:other", "Other");
+    for _ in 1..=4 {
+        fire(&story, "exit 1");
+    }
+    ok(&story, "hf-state fail --actor agent:bee");
+    let why = "all 4 rounds of M-0001 are used up; an operator can allow more";
+    cannot_start(&story, "", why);
+    cannot_start(&story, "--requirement REQ-0002", why);
+    // An operator's mission is for every agent, and after it the agent starts its own again.
+    ok(&story, "hf-state start Other --requirement REQ-0002");
+    fire(&story, "true");
+    ok(&story, "hf-state done --actor agent:bee");
+    ok(&story, "hf-state start Third --actor agent:bee");
+    keeps_the_rules(&story);
+    story.over();
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_giving_up_before_the_last_one() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-state start Login --actor agent:bee");
+    // Nothing was tried: it can begin again.
+    ok(&story, "hf-state fail --actor agent:bee");
+    ok(&story, "hf-state start Login --actor agent:bee");
+    for _ in 1..=3 {
+        fire(&story, "exit 1");
+    }
+    ok(&story, "hf-state fail --actor agent:bee");
+    cannot_start(&story, "", "M-0002 was given up in round 3/4; an operator can start a mission");
+    let append = ["MissionStarted", "--payload", r#"{"goal":"again"}"#, "--actor", "agent:other"];
+    assert_eq!(story.refuses("append", &append, 3).get("REASON"), "round_limit");
+    // With more rounds it goes on; what an operator gave up is settled.
+    ok(&story, "hf-state more-rounds 1");
+    assert_eq!(line(&story, "ROUND"), "3/5");
+    ok(&story, "hf-state fail");
+    ok(&story, "hf-state start Another --actor agent:bee");
+    keeps_the_rules(&story);
+    story.over();
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_changing_the_requirement_of_its_next_mission() {
+    let story = mission("");
+    fire(&story, "exit 1");
+    ok(&story, "hf-state fail --actor agent:bee");
+    ok(&story, "hf-state start Login --requirement REQ-0001 --actor agent:bee");
+    assert_eq!(line(&story, "ROUND"), "1/4");
+    let only = "has begun; only an operator can change its requirement";
+    refuses(&story, "hf-state set REQUIREMENT=NONE --actor agent:bee", 3, only);
+    let subject = story.of_kind("MissionStarted")[1]["subject"].as_str().unwrap().to_owned();
+    let append = ["MissionChanged", "--subject", &subject, "--payload", r#"{"goal":"x"}"#, "--actor", "agent:bee"];
+    assert_eq!(story.refuses("append", &append, 3).get("REASON"), "operator_only");
+    story.over();
+}
