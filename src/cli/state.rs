@@ -35,7 +35,7 @@ replaced atomically with every event that changes it.
 A job becomes the current one of the running mission when it is fired: by the agent that started the mission, by any \
 agent if an operator started it, or for the requirement or a planned task of the mission; not what a run of hf-state go \
 fires itself. Its end sets LAST_ACTION and NEXT_ACTION; if hf-state set writes one of them after that, it counts until \
-something happens again. The replies of reviewers set them, too. The first job begins round 1. A job that is fired after \
+something happens again, each line by itself, and never hides that an operator has to be asked. The replies of reviewers set them, too. The first job begins round 1. A job that is fired after \
 a failed one begins the next round: one that exited with an error, was cancelled or stopped, or ran out of time. A job \
 that was lost has no result and is repeated in its round, but only once; hf-state go begins the next one. If a person \
 cancelled, stopped or rejected a job, NEXT_ACTION asks an operator how to go on.

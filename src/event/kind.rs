@@ -309,8 +309,9 @@ const MISSION_FIELDS: &[PayloadField] = &[
     optional("open_k", FieldType::Text),
     optional("last_action", FieldType::Text),
     optional("next_action", FieldType::Text),
-    // A change of other lines: the last and the next action go on following the jobs.
-    optional("keeps_actions", FieldType::Bool),
+    // A change of other lines: this one goes on following the jobs.
+    optional("keeps_last_action", FieldType::Bool),
+    optional("keeps_next_action", FieldType::Bool),
 ];
 /// The steps of a round that `hf-state go` takes: the work itself, repairing what failed, and a task of the plan.
 pub const MISSION_STEPS: &[&str] = &["run", "fix", "plan"];

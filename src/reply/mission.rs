@@ -3,7 +3,7 @@
 use super::{Cell, Key, Next, Replies, Reply, Status, entity};
 use crate::machine::Phase;
 use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
-use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds};
+use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds, waits_for_approval};
 use crate::policy::rules;
 
 /// The content of the state file. SUM is kept short, so that the whole reply stays within the limit of the file.
@@ -33,6 +33,7 @@ pub fn round(rounds: Rounds) -> Cell {
 fn next(view: &MissionView) -> Next {
     if let Some((task, reference)) = view.busy.as_ref().and_then(|task| Some((task, entity::plain_reference(task)?))) {
         return match (task.is_job(), task.as_task().mission_step()) {
+            (true, _) if waits_for_approval(task) => Next::OPERATOR,
             (true, Some(_)) => Next::run("hf-state").word("go"),
             (true, None) => Next::run("hf-poll").value(&reference),
             (false, _) => Next::run("hf-task").word("show").value(&reference),
@@ -40,6 +41,7 @@ fn next(view: &MissionView) -> Next {
     }
     match &view.standing {
         MissionStanding::OutOfRounds { .. } | MissionStanding::EndedByPerson { .. } => Next::OPERATOR,
+        _ if view.written.next_action => Next::repeated(&view.m1.next_action),
         MissionStanding::Reviewed(design) => match design.next {
             DesignStep::Fix { .. } => Next::Patch,
             DesignStep::Ask { .. } => Next::run("hf-review").word("status"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::file::{has_fixer, has_runner};
-use super::{DesignStanding, Rounds, running};
+use super::{DesignStanding, DesignStep, Rounds, running};
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid};
 use crate::machine::Phase;
 use crate::policy::rules;
@@ -35,7 +35,7 @@ pub enum TakeUp {
 /// Where a mission stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MissionStanding {
-    /// As its agent wrote down.
+    /// Nothing has happened that says more than what its agent wrote down.
     Written,
     /// Reviewers have replied about its design.
     Reviewed(DesignStanding),
@@ -44,17 +44,22 @@ pub enum MissionStanding {
     /// The last job succeeded.
     Succeeded { job: Entity, driver: Driver },
     /// The last job failed, and nobody has fired another one since.
-    Failed { job: Entity, driver: Driver, is_reported: bool, again: Option<Entity> },
+    Failed { job: Entity, driver: Driver, is_reported: bool, again: Option<(TakeUp, Entity)> },
     /// A person ended the last job, and has to say how to go on.
     EndedByPerson { job: Entity },
     /// The last job failed, and no round is left.
     OutOfRounds { job: Option<Entity> },
     /// A round has begun in which nothing was fired.
-    RoundBegun { driver: Driver },
+    RoundBegun { driver: Driver, by: Option<Ulid> },
     /// Every task of its plan succeeded. Who goes on, if it has not passed.
-    PlanDone { of: usize, driver: Driver },
+    PlanDone { of: usize, driver: Driver, by: Option<Ulid> },
     /// The next task of its plan.
-    Planned { task: Entity, take_up: TakeUp, done: usize, of: usize },
+    Planned { task: Entity, take_up: TakeUp, done: usize, of: usize, by: Option<Ulid> },
+}
+
+/// Whether a task cannot start before an operator has approved its command.
+pub fn waits_for_approval(task: &Entity) -> bool {
+    task.phase == Phase::Proposed && task.as_task().is_destructive()
 }
 
 /// Whether a task has not ended and somebody works on it, or will.
@@ -173,66 +178,129 @@ pub fn of_job(state: &State, actor: &Actor, task: Option<&Entity>, payload: &Map
 }
 
 impl MissionStanding {
-    /// Where a mission stands that is running.
+    /// Where a mission stands, whatever somebody wrote down about it.
     pub fn of_mission(state: &State, mission: &Entity) -> MissionStanding {
-        let view = mission.as_mission();
-        let out_of_rounds = Rounds::of_mission(state, mission).are_used_up();
-        let job = current(state, mission).filter(Entity::is_job);
         let plan = plan(state, mission);
-        let since = |event: Option<Ulid>| event > view.written_by();
         let is_done = !plan.is_empty() && plan.iter().all(has_succeeded);
-        if mission.phase == Phase::Passed && is_done && plan.iter().any(|task| since(Some(task.last_event))) {
-            return MissionStanding::PlanDone { of: plan.len(), driver: Driver::Agent };
+        let out_of_rounds = Rounds::of_mission(state, mission).are_used_up();
+        match mission.phase {
+            Phase::Running => MissionStanding::of_running(state, mission, &plan),
+            Phase::Passed if is_done => MissionStanding::plan_done(state, &plan),
+            Phase::Failed if out_of_rounds => MissionStanding::OutOfRounds { job: None },
+            _ => MissionStanding::Written,
         }
-        if mission.phase != Phase::Running {
-            return match mission.phase == Phase::Failed && out_of_rounds {
-                true => MissionStanding::OutOfRounds { job: None },
-                false => MissionStanding::Written,
-            };
-        }
-        if let Some(design) = newest_design(state, mission, job.as_ref(), &plan) {
+    }
+
+    fn of_running(state: &State, mission: &Entity, plan: &[Entity]) -> MissionStanding {
+        let view = mission.as_mission();
+        let job = current(state, mission).filter(Entity::is_job);
+        let next = plan.iter().find(|task| !has_succeeded(task));
+        let design = newest_design(state, mission, job.as_ref(), plan);
+        let reviewed_by = design.as_ref().map(|design| design.by);
+        // What the reviewers agree to is the plan, if there is one.
+        let is_planned = |design: &DesignStanding| matches!(design.next, DesignStep::Work { .. }) && next.is_some();
+        if let Some(design) = design.filter(|design| !is_planned(design)) {
             return MissionStanding::Reviewed(design);
         }
-        let next = plan.iter().find(|task| !has_succeeded(task));
         let driver = job.as_ref().map_or(Driver::Agent, driver_of);
+        let is_taken_up =
+            |job: &Entity| next.is_some_and(|task| is_in_progress(task) && task.last_event > job.last_event);
         match job {
-            Some(job) if is_in_progress(&job) && since(Some(job.last_event)) => {
-                MissionStanding::InProgress { job, driver }
-            }
-            Some(job) if has_failed(&job) && view.was_tried() && since(Some(job.last_event)) => {
-                // After a stop, hf-state go takes the next round by itself.
-                let is_gos = driver == Driver::Go && rules::was_stopped(&job);
-                if rules::was_ended_by_person(&job) && !is_gos {
-                    return MissionStanding::EndedByPerson { job };
-                }
-                match out_of_rounds && needs_round(state, mission) {
-                    true => MissionStanding::OutOfRounds { job: Some(job) },
-                    false => {
-                        let is_reported = view.reported().as_ref() == Some(&job.subject);
-                        let again = next.filter(|task| task.as_task().aborted_at().is_none()).cloned();
-                        MissionStanding::Failed { job, driver, is_reported, again }
-                    }
-                }
+            Some(job) if is_in_progress(&job) => MissionStanding::InProgress { job, driver },
+            Some(job) if has_failed(&job) && view.was_tried() && !is_taken_up(&job) => {
+                let again = next.filter(|task| task.as_task().aborted_at().is_none());
+                MissionStanding::after_failure(state, mission, job, again)
             }
             job => match next {
-                Some(task) if since(Some(task.last_event)) || since(job.as_ref().map(|job| job.last_event)) => {
+                Some(task) => {
                     let done = plan.iter().filter(|task| has_succeeded(task)).count();
-                    let (task, of) = (task.clone(), plan.len());
-                    MissionStanding::Planned { take_up: take_up(state, &task), task, done, of }
+                    let by = Some(task.last_event).max(job.map(|job| job.last_event)).max(reviewed_by);
+                    let (take_up, task) = (take_up(state, task), task.clone());
+                    MissionStanding::Planned { take_up, task, done, of: plan.len(), by }
                 }
-                Some(_) => MissionStanding::Written,
-                None if is_done && !job.as_ref().is_some_and(|job| follows(job, &plan)) => {
-                    let driver = if has_runner(state) { Driver::Go } else { Driver::Agent };
-                    MissionStanding::PlanDone { of: plan.len(), driver }
+                None if !plan.is_empty() && !job.as_ref().is_some_and(|job| follows(job, plan)) => {
+                    MissionStanding::plan_done(state, plan)
                 }
                 None => match job {
-                    Some(job) if has_succeeded(&job) && view.was_tried() && since(Some(job.last_event)) => {
-                        MissionStanding::Succeeded { job, driver }
-                    }
-                    Some(_) if !view.was_tried() && since(view.round_by()) => MissionStanding::RoundBegun { driver },
+                    Some(job) if has_succeeded(&job) && view.was_tried() => MissionStanding::Succeeded { job, driver },
+                    Some(_) if !view.was_tried() => MissionStanding::RoundBegun { driver, by: view.round_by() },
                     _ => MissionStanding::Written,
                 },
             },
+        }
+    }
+
+    fn plan_done(state: &State, plan: &[Entity]) -> MissionStanding {
+        let driver = if has_runner(state) { Driver::Go } else { Driver::Agent };
+        let by = plan.iter().map(|task| task.last_event).max();
+        MissionStanding::PlanDone { of: plan.len(), driver, by }
+    }
+
+    fn after_failure(state: &State, mission: &Entity, job: Entity, again: Option<&Entity>) -> MissionStanding {
+        let (driver, view) = (driver_of(&job), mission.as_mission());
+        // After a stop, hf-state go takes the next round by itself.
+        let is_gos = driver == Driver::Go && rules::was_stopped(&job);
+        if rules::was_ended_by_person(&job) && !is_gos {
+            return MissionStanding::EndedByPerson { job };
+        }
+        match Rounds::of_mission(state, mission).are_used_up() && needs_round(state, mission) {
+            true => MissionStanding::OutOfRounds { job: Some(job) },
+            false => {
+                let is_reported = view.reported().as_ref() == Some(&job.subject);
+                let again = again.map(|task| (take_up(state, task), task.clone()));
+                MissionStanding::Failed { job, driver, is_reported, again }
+            }
+        }
+    }
+
+    /// The event that it follows from.
+    fn by(&self) -> Option<Ulid> {
+        match self {
+            MissionStanding::Written | MissionStanding::OutOfRounds { job: None } => None,
+            MissionStanding::Reviewed(design) => Some(design.by),
+            MissionStanding::InProgress { job, .. }
+            | MissionStanding::Succeeded { job, .. }
+            | MissionStanding::Failed { job, .. }
+            | MissionStanding::EndedByPerson { job }
+            | MissionStanding::OutOfRounds { job: Some(job) } => Some(job.last_event),
+            MissionStanding::RoundBegun { by, .. }
+            | MissionStanding::PlanDone { by, .. }
+            | MissionStanding::Planned { by, .. } => *by,
+        }
+    }
+
+    /// The job that the file of a mission is about, and that no other task replaces in it.
+    pub fn job(&self) -> Option<&Entity> {
+        match self {
+            MissionStanding::InProgress { job, .. }
+            | MissionStanding::Failed { job, .. }
+            | MissionStanding::EndedByPerson { job }
+            | MissionStanding::OutOfRounds { job: Some(job) } => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Whether only an operator can go on.
+    pub fn is_operators(&self) -> bool {
+        matches!(self, MissionStanding::EndedByPerson { .. } | MissionStanding::OutOfRounds { .. })
+    }
+}
+
+/// Which lines somebody wrote down after what happened last. They count until something happens again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenLines {
+    pub last_action: bool,
+    pub next_action: bool,
+}
+
+impl WrittenLines {
+    pub fn of_mission(mission: &Entity, standing: &MissionStanding) -> WrittenLines {
+        let (view, by) = (mission.as_mission(), standing.by());
+        let is_written = |name: &str| mission.facts().contains_key(name);
+        WrittenLines {
+            last_action: view.last_action_by() > by && is_written("last_action"),
+            // An operator has to be asked, whatever an agent writes.
+            next_action: view.next_action_by() > by && is_written("next_action") && !standing.is_operators(),
         }
     }
 }
@@ -242,16 +310,16 @@ fn follows(job: &Entity, plan: &[Entity]) -> bool {
     job.as_task().planned().is_none() && plan.iter().all(|task| task.last_event < job.last_event)
 }
 
-/// Where the design of a running mission stands, if nothing was written down or worked on since the last reply about it.
+/// Where the design of a running mission stands, if nothing was worked on since the last reply about it.
 fn newest_design(state: &State, mission: &Entity, job: Option<&Entity>, plan: &[Entity]) -> Option<DesignStanding> {
     let view = mission.as_mission();
     if Rounds::of_mission(state, mission).are_used_up() || job.is_some_and(is_in_progress) {
         return None;
     }
-    let (design, reviewed_by) = DesignStanding::of_mission(state, mission)?;
+    let design = DesignStanding::of_mission(state, mission)?;
     let work = job.into_iter().chain(plan).map(|task| task.last_event);
-    let newest = work.chain(view.written_by()).chain(view.round_by()).max();
-    (Some(reviewed_by) > newest).then_some(design)
+    let newest = work.chain(view.round_by()).max();
+    (Some(design.by) > newest).then_some(design)
 }
 
 /// How to take up a task of a plan that has not succeeded.

@@ -42,7 +42,7 @@ impl MissionDriver<'_> {
         let (standing, summary) = match take_up {
             TakeUp::Go | TakeUp::Fire => return Ok(None),
             TakeUp::Claim => (GoStanding::HandedOver, format!("{name} has no command; claim it")),
-            TakeUp::Explain if task.phase == Phase::Proposed && task.as_task().is_destructive() => {
+            TakeUp::Explain if mission::waits_for_approval(task) => {
                 (GoStanding::WaitsForApproval, format!("{name} waits for approval"))
             }
             TakeUp::Show | TakeUp::Explain => (GoStanding::HandedOver, format!("{name} is {}", task.phase)),

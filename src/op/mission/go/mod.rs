@@ -33,7 +33,7 @@ use crate::op::kernel::is_stopped;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
-use crate::policy::mission::{MissionFile, PLAN_STEP, Rounds};
+use crate::policy::mission::{MissionFile, PLAN_STEP, Rounds, waits_for_approval};
 use crate::policy::settings::Setting;
 use crate::policy::{mission, project, rules};
 use crate::state::{Entity, State};
@@ -93,10 +93,6 @@ fn response_to(job: &JobView) -> FailureResponse {
         _ if reason == CancelReason::Cancelled.as_str() || job.record.is_none() => FailureResponse::LeaveToCaller,
         _ => FailureResponse::Fix,
     }
-}
-
-fn waits_for_approval(task: &Entity) -> bool {
-    task.phase == Phase::Proposed && task.as_task().is_destructive()
 }
 
 /// The two commands of a round.

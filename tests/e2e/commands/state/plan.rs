@@ -300,3 +300,36 @@ fn go_with_a_plan_does_nothing_twice_when_killed_anywhere_and_restarted() {
         keeps_the_rules(&story);
     }
 }
+
+#[test]
+fn j13_after_the_failure_of_another_job_the_file_names_a_step_that_works() {
+    let story = mission("");
+    let work = json!({"tasks": [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_on": ["a"]}]});
+    plan(&story, &work, &[]).expect_exit(0);
+    story.fire("exit 1");
+    story.poll("T-0003");
+    assert!(m1(&story).ends_with("\nNEXT_ACTION: fix it, then hf-task claim T-0001\n"), "{}", m1(&story));
+    ok(&story, "hf-task claim T-0001");
+    assert!(m1(&story).ends_with("\nNEXT_ACTION: hf-task show T-0001\n"), "{}", m1(&story));
+    // While somebody works on it, its own jobs are fired again.
+    story.fire("exit 1");
+    story.poll("T-0004");
+    let again = "\nNEXT_ACTION: fix it, then fire it again with hf-job fire\n";
+    assert!(m1(&story).ends_with(again), "{}", m1(&story));
+    story.over();
+}
+
+#[test]
+fn j13_reviewers_who_agree_lead_to_the_plan() {
+    let story = mission("reviewers:\n  order: [gpt]\n  gpt:\n    command: \"echo 'PASS: scope'\"\n");
+    plan(&story, &three(), &[]).expect_exit(0);
+    fs::write(story.dir().join("design.md"), "One form.\n").unwrap();
+    ok(&story, "hf-review run design.md");
+    assert_eq!(count(&story, "DebateConverged"), 1);
+    let show = state(&story, &["show"]);
+    assert_eq!(
+        (mask(show.get("NEXT")), mask(show.get("TASK_ID"))),
+        ("ACTION hf-state fire T-0001".to_owned(), "T-0001".to_owned())
+    );
+    story.over();
+}

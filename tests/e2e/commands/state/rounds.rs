@@ -232,7 +232,56 @@ fn other_lines_leave_the_actions_alone() {
     assert_eq!(ok(&story, "hf-state set OPEN_K=K1 --actor agent:bee").get("STATUS"), "DUPLICATE");
     assert_eq!(story.events().len(), events);
     state(&story, &["set", "NEXT_ACTION=think", "OPEN_K=NONE"]);
-    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["NONE", "think"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], [before[0].as_str(), "think"]);
+    // What is cleared follows the jobs again.
+    state(&story, &["set", "NEXT_ACTION=NONE"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], before);
+    story.over();
+}
+
+#[test]
+fn j13_writing_down_what_was_done_does_not_lose_what_is_next() {
+    let story = mission("");
+    fire(&story, "exit 1");
+    let next = line(&story, "NEXT_ACTION");
+    let reply = story.run("state", &["set", "LAST_ACTION=looked at the log"]).expect_exit(0);
+    assert_eq!(reply.get("NEXT"), "PATCH");
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["looked at the log".to_owned(), next]);
+    assert_eq!([line(&story, "TASK_ID"), line(&story, "LOGREF")], ["T-0001", "L-0001"]);
+    // It counts until something happens.
+    fire(&story, "exit 1");
+    assert_eq!(line(&story, "LAST_ACTION"), "round 2: T-0002 failed: exit code 1");
+    story.over();
+}
+
+#[test]
+fn j13_nothing_that_is_written_down_hides_that_an_operator_has_to_be_asked() {
+    let story = mission("");
+    for _ in 1..=4 {
+        fire(&story, "exit 1");
+    }
+    let before = m1(&story);
+    let why = "TASK_ID is T-0004, which is Aborted; the next job replaces it";
+    refuses(&story, "hf-state set TASK_ID=NONE --actor agent:bee", 3, why);
+    assert_eq!(m1(&story), before);
+    state(&story, &["set", "TASK_ID=T-0004", "NEXT_ACTION=hf-task list", "LAST_ACTION=thought"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["thought", "ASK operator for more rounds"]);
+    assert_eq!(next(&story), "ASK operator");
+    story.over();
+}
+
+#[test]
+fn j12_a_mission_whose_job_waits_for_approval_asks_for_it() {
+    let story = mission("");
+    let fired = story.fires(&[BEE, &["--destructive"]].concat(), "true").expect_exit(3);
+    assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
+    assert_eq!(
+        (next(&story).as_str(), line(&story, "NEXT_ACTION").as_str()),
+        ("ASK operator", "ASK operator to approve T-0001")
+    );
+    ok(&story, "hf-decide approve DEC-0002 --yes");
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    assert_eq!(line(&story, "NEXT_ACTION"), "hf-state done");
     story.over();
 }
 
