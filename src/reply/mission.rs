@@ -1,8 +1,8 @@
 //! Replies about missions.
 
-use super::{Cell, Key, Next, Replies, Reply, Status, entity};
+use super::{Cell, Key, Next, Replies, Reply, Status, entity, row};
 use crate::machine::Phase;
-use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
+use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView, PlanOutcome};
 use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds, waits_for_approval};
 use crate::policy::rules;
 
@@ -71,6 +71,13 @@ impl Replies for MissionOutcome {
         let status = if recorded.duplicate { Status::Duplicate } else { Status::Recorded };
         let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.phase, view.m1.rounds);
         mission_reply(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
+    }
+}
+
+impl Replies for PlanOutcome {
+    fn reply(&self) -> Reply {
+        let rows = self.tasks.iter().map(|(name, id)| row![name.as_str(), id.as_str()]);
+        self.mission.reply().with_rows(Key::Planned, rows)
     }
 }
 

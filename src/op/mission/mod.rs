@@ -16,16 +16,15 @@ use super::{Context, Recorded, require};
 use crate::base::{EntityType, Error, Reason, Result, Subject};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{Transaction, is_stopped, with_view};
 use crate::policy::mission::{self, LINES, MissionFile, MissionStanding, NONE, Rounds, WrittenLines};
-use crate::policy::{self, Request};
+use crate::policy::{self, Request, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub(super) use file::{refresh_file, settle_file};
 pub use go::{GoOutcome, GoRequest, GoStanding, ReportedFailureRequest, go, note_failure_was_reported};
-pub use plan::{FirePlannedRequest, PlanRequest, fire_planned, plan};
+pub use plan::{FirePlannedRequest, PlanOutcome, PlanRequest, fire_planned, plan};
 
 /// The current state of a mission.
 #[derive(Debug)]
@@ -266,6 +265,7 @@ pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
         // A repeated request is about the same round.
         match first_with(tx, key.as_deref(), Kind::MissionRoundBegun)? {
             Some(first) => asked.payload = first,
+            None if is_stopped(tx.state()) => return Err(rules::stopped(tx.state())),
             None => {
                 // Otherwise two runs of one mission would work in parallel.
                 if let Some(task) = view_of(tx.state(), mission.clone()).busy {

@@ -38,7 +38,8 @@ fn a_plan_is_proposed_at_once_and_followed_to_its_end() {
         reply.masked(&story),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-state fire T-0001\nSUM:M-0001 is Running, round 0/4\n\
          M1_STATUS:RUNNING\nGOAL:Login\nTASK_ID:T-0001\nLOGREF:NONE\nOPEN_K:NONE\nROUND:0/4\n\
-         LAST_ACTION:0 of 3 planned tasks are done\nNEXT_ACTION:hf-state fire T-0001\nEVENT_ID:<ulid>\n"
+         LAST_ACTION:0 of 3 planned tasks are done\nNEXT_ACTION:hf-state fire T-0001\nEVENT_ID:<ulid>\n\
+         PLANNED:T-0001 a\nPLANNED:T-0002 b\nPLANNED:T-0003 c\n"
     );
     let proposed = story.of_kind("TaskProposed");
     assert_eq!(proposed[0]["payload"]["owner"], "jo");
@@ -331,5 +332,18 @@ fn j13_reviewers_who_agree_lead_to_the_plan() {
         (mask(show.get("NEXT")), mask(show.get("TASK_ID"))),
         ("ACTION hf-state fire T-0001".to_owned(), "T-0001".to_owned())
     );
+    story.over();
+}
+
+#[test]
+fn j2_neither_a_round_nor_a_plan_begins_while_everything_is_stopped() {
+    let story = mission("");
+    ok(&story, "hf-stop look");
+    let before = story.events().len();
+    for reply in [story.run("state", &["round"]), plan(&story, &three(), &[])] {
+        let reply = reply.expect_exit(3);
+        assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("STOPPED", "ASK operator"));
+    }
+    assert_eq!(story.events().len(), before);
     story.over();
 }
