@@ -25,8 +25,9 @@ pub use design::{DesignStanding, DesignStep};
 pub use file::{ASK, MissionFile, has_runner};
 pub use rounds::Rounds;
 pub use standing::{
-    Driver, MissionStanding, PLAN_STEP, TakeUp, WrittenLines, current, failed_step, is_gos, is_in_progress,
-    is_operators, needs_round, next_planned, of_job, out_of_rounds, plan, planned_command, take_up, waits_for_approval,
+    Driver, MissionStanding, PLAN_STEP, TakeUp, WrittenLines, callers_step, current, failed_step, is_gos,
+    is_in_progress, is_operators, needs_round, next_planned, of_job, out_of_rounds, plan, planned_command, take_up,
+    waits_for_approval,
 };
 
 /// The value of a line that has none.

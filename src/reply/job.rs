@@ -207,14 +207,16 @@ impl Replies for PollOutcome {
                 let next = if *needs_operator { Next::OPERATOR } else { again };
                 Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(next)
             }
-            PollOutcome::Fail { summary, needs_operator, is_gos, last5, logref } => Reply::new(Status::Fail, summary)
-                .next(match (needs_operator, is_gos) {
-                    (true, _) => Next::OPERATOR,
-                    (false, true) => go(),
-                    (false, false) => Next::Patch,
-                })
-                .with_lines(Key::Last5, last5.clone())
-                .with(Key::Logref, logref.as_deref().unwrap_or(NO_LOG)),
+            PollOutcome::Fail { summary, needs_operator, is_gos, reports, last5, logref } => {
+                Reply::new(Status::Fail, summary)
+                    .next(match (needs_operator, *is_gos && reports.is_none()) {
+                        (true, _) => Next::OPERATOR,
+                        (false, true) => go(),
+                        (false, false) => Next::Patch,
+                    })
+                    .with_lines(Key::Last5, last5.clone())
+                    .with(Key::Logref, logref.as_deref().unwrap_or(NO_LOG))
+            }
             PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),
         }
     }

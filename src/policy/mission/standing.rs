@@ -346,18 +346,27 @@ pub fn is_operators(state: &State, job: &Entity) -> bool {
     has_failed(job) && (rules::was_ended_by_person(job) || mission.is_some_and(|mission| is_out(&mission)))
 }
 
-/// Whether `hf-state go` continues after the failure of a job, so that nobody else repairs it: the job is a step of a
-/// running mission that the fixer repairs, that has nothing to repair, or whose round is over. A failure that `go` has
-/// reported is its caller's.
+/// The running mission of which a failed job is a step, if `hf-state go` has not reported the failure. Then `go` goes on:
+/// the fixer repairs it, the next round begins, or `go` reports it.
+fn unreported_step(state: &State, job: &Entity) -> Option<Entity> {
+    let mission = job.as_task().mission().and_then(|mission| state.entity(&mission))?.into_owned();
+    let is_step = driver_of(job) == Driver::Go && has_failed(job) && mission.phase == Phase::Running;
+    let is_current = Some(job.last_event) > mission.as_mission().round_by();
+    (is_step && (!is_current || mission.as_mission().reported().is_none())).then_some(mission)
+}
+
+/// Whether `hf-state go` goes on after the failure of a job, so that its caller has nothing to repair.
 pub fn is_gos(state: &State, job: &Entity) -> bool {
-    let mission = job.as_task().mission().and_then(|mission| state.entity(&mission));
-    let Some(mission) = mission.filter(|mission| mission.phase == Phase::Running) else { return false };
-    if driver_of(job) == Driver::Agent || !has_failed(job) {
-        return false;
-    }
+    unreported_step(state, job).is_some()
+}
+
+/// The mission of a failed step that its caller repairs, since nobody else does: there is no fixer.
+pub fn callers_step(state: &State, job: &Entity) -> Option<Subject> {
+    let mission = unreported_step(state, job)?;
+    let is_last = mission.as_mission().task().as_ref() == Some(&job.subject);
     let is_current = Some(job.last_event) > mission.as_mission().round_by();
     let is_repaired = has_fixer(state) || rules::was_lost(job) || rules::was_stopped(job);
-    !is_current || is_repaired && mission.as_mission().reported().is_none()
+    (is_last && is_current && !is_repaired).then_some(mission.subject)
 }
 
 /// The running mission that a task belongs to, if it can go on only with more rounds.

@@ -559,8 +559,8 @@ impl MissionDriver<'_> {
     }
 }
 
-/// A failure that `go` has reported.
-#[derive(Clone, Debug)]
+/// A failure that `go` has reported, or hf-poll in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedFailureRequest {
     pub mission: Subject,
     /// The job that failed.
