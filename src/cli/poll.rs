@@ -6,9 +6,11 @@ use clap::Parser;
 
 use super::args::{ActorArgs, GlobalArgs, parse_seconds};
 use super::main::cancel_on_signal;
-use super::{Command, Output, StdoutWriter};
+use super::{AfterDelivery, Command, Output, StdoutWriter};
 use crate::op::Context;
-use crate::op::job::{self, PollRequest};
+use crate::op::job::{self, PollOutcome, PollRequest};
+use crate::op::mission::note_failure_was_reported;
+use crate::reply::Replies;
 
 /// How often a foreign job is checked if the caller says nothing.
 const INTERVAL_DEFAULT_SECONDS: u64 = 15;
@@ -52,7 +54,16 @@ impl Command for Args {
         let max = self.max_seconds.map(Duration::from_secs);
         let limits = [self.interval, self.max_seconds].into_iter().flatten().map(|limit| limit as usize).collect();
         let ctx = &cancel_on_signal(ctx)?;
-        Ok(job::poll(ctx, PollRequest { id: self.id, interval, max, limits })?.into())
+        let outcome = job::poll(ctx, PollRequest { id: self.id, interval, max, limits })?;
+        let reported = match &outcome {
+            PollOutcome::Fail { reports, .. } => reports.clone(),
+            _ => None,
+        };
+        let Some(reported) = reported else { return Ok(outcome.into()) };
+        // Its caller fixes it; if that cannot be recorded, hf-state go reports the failure again.
+        let ctx = ctx.clone();
+        let told = move || drop(note_failure_was_reported(&ctx, reported));
+        Ok(Output::Delivered(Box::new(outcome.reply()), AfterDelivery(Box::new(told))))
     }
 }
 

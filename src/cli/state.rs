@@ -35,7 +35,7 @@ replaced atomically with every event that changes it.
 A job becomes the current one of the running mission when it is fired: by the agent that started the mission, by any \
 agent if an operator started it, or for the requirement or a planned task of the mission; not what a run of hf-state go \
 fires itself. Its end sets LAST_ACTION and NEXT_ACTION; if hf-state set writes one of them after that, it counts until \
-something happens again. The replies of reviewers set them, too. The first job begins round 1. A job that is fired after \
+something happens again, each line by itself, and never hides that an operator has to be asked. The replies of reviewers set them, too. The first job begins round 1. A job that is fired after \
 a failed one begins the next round: one that exited with an error, was cancelled or stopped, or ran out of time. A job \
 that was lost has no result and is repeated in its round, but only once; hf-state go begins the next one. If a person \
 cancelled, stopped or rejected a job, NEXT_ACTION asks an operator how to go on.
@@ -44,13 +44,18 @@ An agent cannot call a mission done while a job of it runs, after a failed one, 
 fail gives up.
 
 Rounds belong to the requirement, so another mission for it continues to count; without a requirement, they belong to \
-the mission. Only an operator adds more, with hf-state more-rounds.
+the mission. Only an operator adds more, with hf-state more-rounds. After a mission that used its rounds up, or that an \
+agent gave up in one of them, an agent starts no other one until an operator has added rounds or started a mission; only \
+for the same requirement it can go on with the rounds that are left.
 
 The tasks of a plan are proposed under the requirement of the mission, with their dependencies. NEXT_ACTION names the \
 first one that has not succeeded. One that fails, is cancelled or stopped is proposed again, and the mission is done \
-with the last one. If the command of a task is wrong, hf-job fire --task T-0007 -- COMMAND runs another one.
+with the last one, or with the final check after it if runner.command is set. If the command of a task is wrong, hf-job \
+fire --task T-0007 -- COMMAND runs another one.
 
-hf-state go needs runner.command in hiveforge.config.yaml and a requirement that an operator has approved. Both \
+hf-state go fires the tasks of the plan that have a command, one after the other, and then runs runner.command as the \
+final check; without a plan, runner.command is all the work. A task without a command is handed over: NEXT claims it. \
+hf-state go needs a plan or runner.command in hiveforge.config.yaml, and a requirement that an operator has approved. Both \
 runner.command and fixer.command get HF_MISSION, HF_ROUND and HF_GOAL. fixer.command also gets the last lines of the \
 failed run on standard input and in HF_LAST5, the path of its log in HF_LOG, and its task in HF_FAILED_TASK. Without a \
 fixer, or if the fixer fails, hf-state go reports the failure with NEXT:PATCH. Fix it and run hf-state go again: that \
@@ -141,11 +146,11 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// Run runner.command and wait for it; after a failure, run fixer.command and start the next round
+    /// Follow the plan, run runner.command and wait for it; after a failure, run fixer.command and start the next round
     Go {
-        /// Wait up to this long, such as 90s or 10m; run the command again to continue
-        #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]
-        max: u64,
+        /// Wait up to this long, such as 90s or 10m; run the command again to continue [default: 270s]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
+        max: Option<u64>,
         #[command(flatten)]
         actor: ActorArgs,
     },
@@ -158,7 +163,7 @@ impl Command for Args {
         Ok(match self.verb {
             Verb::Show => mission::show(ctx)?.into(),
             Verb::Go { max, .. } => {
-                let request = GoRequest { max: Duration::from_secs(max) };
+                let request = GoRequest { max: max.map(Duration::from_secs) };
                 let outcome = mission::go(&cancel_on_signal(ctx)?, request)?;
                 match (outcome.standing, outcome.view.mission.as_mission().task()) {
                     (GoStanding::Failed | GoStanding::EndedByPerson, Some(job)) => {

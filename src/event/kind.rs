@@ -309,11 +309,13 @@ const MISSION_FIELDS: &[PayloadField] = &[
     optional("open_k", FieldType::Text),
     optional("last_action", FieldType::Text),
     optional("next_action", FieldType::Text),
-    // A change of other lines: the last and the next action go on following the jobs.
-    optional("keeps_actions", FieldType::Bool),
+    // A change of other lines: this one goes on following the jobs.
+    optional("keeps_last_action", FieldType::Bool),
+    optional("keeps_next_action", FieldType::Bool),
 ];
-/// The steps of a round that `hf-state go` takes: the work itself, and repairing what failed.
-pub const MISSION_STEPS: &[&str] = &["run", "fix"];
+/// The steps of a round that `hf-state go` takes: the work itself, repairing what failed, and a task of the plan.
+pub const MISSION_STEPS: &[&str] = &["run", "fix", "plan"];
+const MISSION_STEP: PayloadField = of_jobs("mission_step", FieldType::OneOf(MISSION_STEPS));
 /// The mission that a job belongs to. If its author does not say, the policy does.
 const OF_MISSION: PayloadField = optional("of_mission", FieldType::Id(EntityType::Mission)).filled_by(FilledBy::Policy);
 /// What ends a session in time: a logout, a new session that replaces it, or the archiving of its project.
@@ -406,7 +408,7 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), AFTER, optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), OF_MISSION, of_jobs("mission_step", FieldType::OneOf(MISSION_STEPS)), optional("planned", FieldType::Object), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed; of_mission: the mission that it is work of; planned: its id in the plan, and what it runs")
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), AFTER, optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), OF_MISSION, MISSION_STEP, optional("planned", FieldType::Object), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed; of_mission: the mission that it is work of; planned: its id in the plan, and what it runs")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks)
         .also_changes(&[EntityType::Mission]),
@@ -414,7 +416,7 @@ pub const TABLE: &[KindRow] = &[
         .ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskBlocked, TASK, &[required("reason", FieldType::Text)], "after an edit something blocks it again, so it waits")
         .by(RecordedBy::Reactor).ending(Ending::Consequence),
-    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("reason", FieldType::Text), optional("handoff", FieldType::Text), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), of_jobs("max_retries", FieldType::Count), OF_MISSION, COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed or assigned; reason: why an operator took it from its holder; handoff: a note for the new holder; constraint_id: the constraint that put it first; command: what a job for it runs")
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("reason", FieldType::Text), optional("handoff", FieldType::Text), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), of_jobs("max_retries", FieldType::Count), OF_MISSION, MISSION_STEP, COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed or assigned; reason: why an operator took it from its holder; handoff: a note for the new holder; constraint_id: the constraint that put it first; command: what a job for it runs")
         .claim(Claim::Makes).starts(Starts::Claim).also_changes(&[EntityType::Mission]),
     row(Kind::TaskEdited, TASK, &[optional("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, AFTER, required("reason", FieldType::Text)], "an operator changed what it says, what it waits for, or how urgent it is")
         .by(RecordedBy::Operator),

@@ -18,15 +18,16 @@ use crate::machine::Phase;
 use crate::state::{Entity, State};
 
 pub use check::{
-    check, check_agent_may_start, check_may_claim, check_may_pass, check_open_points, check_rounds_left, check_short,
-    check_work,
+    check, check_agent_may_start, check_may_claim, check_may_pass, check_open_points, check_requirement,
+    check_rounds_left, check_short, check_work,
 };
 pub use design::{DesignStanding, DesignStep};
-pub use file::{ASK, MissionFile};
+pub use file::{ASK, MissionFile, has_runner};
 pub use rounds::Rounds;
 pub use standing::{
-    Driver, MissionStanding, TakeUp, current, is_in_progress, is_operators, needs_round, of_job, out_of_rounds, plan,
-    planned_command,
+    Driver, MissionStanding, PLAN_STEP, TakeUp, WrittenLines, callers_step, current, failed_step, is_gos,
+    is_in_progress, is_operators, needs_round, next_planned, of_job, out_of_rounds, plan, planned_command, take_up,
+    waits_for_approval,
 };
 
 /// The value of a line that has none.

@@ -78,7 +78,7 @@ fn read_task(number: usize, task: Value) -> Result<PlannedTask> {
     };
     let wrong = |what: &str| Error::usage(format!("task '{id}' of the plan {what}"));
     let command = match members.get("command") {
-        None => None,
+        None | Some(Value::Null) => None,
         Some(Value::String(script)) if !script.trim().is_empty() => {
             Some(vec!["sh".to_owned(), "-c".to_owned(), script.clone()])
         }
@@ -91,7 +91,7 @@ fn read_task(number: usize, task: Value) -> Result<PlannedTask> {
         return Err(wrong("has a command that is too long; put it into a script"));
     }
     let depends_on = match members.get("depends_on") {
-        None => Vec::new(),
+        None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(ids)) if ids.iter().all(Value::is_string) => {
             ids.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         }
@@ -104,8 +104,14 @@ fn read_task(number: usize, task: Value) -> Result<PlannedTask> {
         return Err(wrong(&format!("cannot have a member '{}'", text::cut(name, 40))));
     }
     match members.get("title") {
+        Some(Value::String(title)) if title.contains(text::is_unsafe) => {
+            return Err(wrong("has an invalid title; must be one line without control characters"));
+        }
         Some(Value::String(title)) if !title.trim().is_empty() => {}
         _ => return Err(wrong("has no title")),
+    }
+    if members.get("description") == Some(&Value::Null) {
+        members.remove("description");
     }
     match members.get("description") {
         None | Some(Value::String(_)) => Ok(PlannedTask { id, depends_on, command, members }),
@@ -167,7 +173,7 @@ mod tests {
         let plan = Plan::parse(
             &json!({"note": "x", "tasks": [
                 {"id": "test", "title": "Test", "depends_on": ["build"], "command": ["make", "test"], "owner": "jo"},
-                {"id": "docs", "title": "Docs"},
+                {"id": "docs", "title": "Docs", "command": null, "depends_on": null, "description": null},
                 {"id": "build", "title": "Build", "command": "make"},
             ]})
             .to_string(),
@@ -193,6 +199,10 @@ mod tests {
                 "task 1 of the plan has no valid id; must be 1 to 64 letters, digits, '.', '_' or '-'",
             ),
             (json!({"tasks": [{"id": "a"}]}), "task 'a' of the plan has no title"),
+            (
+                json!({"tasks": [{"id": "a", "title": "x\nNEXT:NONE"}]}),
+                "task 'a' of the plan has an invalid title; must be one line without control characters",
+            ),
             (
                 json!({"tasks": [{"id": "a", "title": "x", "job": true}]}),
                 "task 'a' of the plan cannot have a member 'job'",

@@ -520,10 +520,14 @@ impl Reactor<'_> {
         true
     }
 
-    /// Records that a mission passed whose plan was completed by the task that succeeded.
+    /// Records that a mission passed whose plan was completed by the task that succeeded. If there is a runner, it has to
+    /// succeed first, as the final check.
     fn complete_plan(&mut self, task: &Entity) {
         let mission = task.as_task().mission().and_then(|mission| self.entity(&mission));
         let Some(mission) = mission.filter(|mission| mission.phase == Phase::Running) else { return };
+        if mission::has_runner(self.state) {
+            return;
+        }
         let plan = mission::plan(self.state, &mission);
         if !plan.is_empty() && plan.iter().all(|task| task.as_task().succeeded_at().is_some()) {
             self.record(Kind::MissionPassed, mission.subject, json!({}));

@@ -15,6 +15,11 @@ fn title(task: &crate::state::Entity) -> String {
 /// LOGREF of a job that ended before its command ran.
 const NO_LOG: &str = "NONE";
 
+/// The command that continues after a failed step of a mission.
+fn go() -> Next {
+    Next::run("hf-state").word("go")
+}
+
 /// The command that waits for a job.
 fn poll(task: &crate::state::Entity) -> Option<Next> {
     entity::plain_reference(task).map(|reference| Next::run("hf-poll").value(&reference))
@@ -74,6 +79,7 @@ impl Replies for JobView {
         let next = match self.standing {
             JobStanding::Done => Next::None,
             _ if self.needs_operator() => Next::OPERATOR,
+            JobStanding::Fail | JobStanding::Lost if self.is_gos => go(),
             JobStanding::Fail | JobStanding::Lost => Next::Patch,
             _ => poll(&self.task).unwrap_or(Next::None),
         };
@@ -161,6 +167,7 @@ impl Replies for WaitOutcome {
         let (status, next) = match (self.fulfilled, failed) {
             (true, 0) => (Status::Done, Next::None),
             (true, _) if failures().all(JobView::needs_operator) => (Status::Fail, Next::OPERATOR),
+            (true, _) if failures().all(|view| view.is_gos) => (Status::Fail, go()),
             (true, _) => (Status::Fail, Next::Patch),
             (false, _) if self.jobs.iter().any(JobView::needs_operator) => (Status::Running, Next::OPERATOR),
             (false, _) => (Status::Running, again(self)),
@@ -200,10 +207,16 @@ impl Replies for PollOutcome {
                 let next = if *needs_operator { Next::OPERATOR } else { again };
                 Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(next)
             }
-            PollOutcome::Fail { summary, needs_operator, last5, logref } => Reply::new(Status::Fail, summary)
-                .next(if *needs_operator { Next::OPERATOR } else { Next::Patch })
-                .with_lines(Key::Last5, last5.clone())
-                .with(Key::Logref, logref.as_deref().unwrap_or(NO_LOG)),
+            PollOutcome::Fail { summary, needs_operator, is_gos, reports, last5, logref } => {
+                Reply::new(Status::Fail, summary)
+                    .next(match (needs_operator, *is_gos && reports.is_none()) {
+                        (true, _) => Next::OPERATOR,
+                        (false, true) => go(),
+                        (false, false) => Next::Patch,
+                    })
+                    .with_lines(Key::Last5, last5.clone())
+                    .with(Key::Logref, logref.as_deref().unwrap_or(NO_LOG))
+            }
             PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),
         }
     }

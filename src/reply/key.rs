@@ -34,6 +34,7 @@ const ENTITY: &[Column] = &[
     hidden("until", CellKind::Time),
     named("due", CellKind::Text),
 ];
+const PLANNED: &[Column] = &[plain("task_id", CellKind::Name), plain("id", CellKind::Text)];
 const OPERATOR_KEY: &[Column] =
     &[plain("fingerprint", CellKind::Text), plain("type", CellKind::Text), plain("comment", CellKind::Text)];
 const SIGNED_ACT: &[Column] =
@@ -315,6 +316,7 @@ keys! {
     Last5 = "LAST5", "last5", Shape::Lines, "up to five last lines of the command's standard error follow, or of its standard output if standard error has none";
     Job = "JOB", "jobs", Shape::Rows(JOB), "a job: task, status, log, and title";
     Left = "LEFT", "left", Shape::Texts, "a session, job or process that has not ended yet";
+    Planned = "PLANNED", "planned", Shape::Rows(PLANNED), "a task of the plan: its reference, and its id in the plan";
     M1Status = "M1_STATUS", "m1_status", Shape::Text, "the status of the mission: RUNNING, PASS or FAIL";
     Goal = "GOAL", "goal", Shape::Text, "the goal of the mission";
     Constraint = "CONSTRAINT", "constraints", Shape::Texts, "a constraint on the work or the mission";

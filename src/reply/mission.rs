@@ -1,9 +1,9 @@
 //! Replies about missions.
 
-use super::{Cell, Key, Next, Replies, Reply, Status, entity};
+use super::{Cell, Key, Next, Replies, Reply, Status, entity, row};
 use crate::machine::Phase;
-use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
-use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds};
+use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView, PlanOutcome};
+use crate::policy::mission::{DesignStep, Driver, MissionStanding, Rounds, waits_for_approval};
 use crate::policy::rules;
 
 /// The content of the state file. SUM is kept short, so that the whole reply stays within the limit of the file.
@@ -33,6 +33,7 @@ pub fn round(rounds: Rounds) -> Cell {
 fn next(view: &MissionView) -> Next {
     if let Some((task, reference)) = view.busy.as_ref().and_then(|task| Some((task, entity::plain_reference(task)?))) {
         return match (task.is_job(), task.as_task().mission_step()) {
+            (true, _) if waits_for_approval(task) => Next::OPERATOR,
             (true, Some(_)) => Next::run("hf-state").word("go"),
             (true, None) => Next::run("hf-poll").value(&reference),
             (false, _) => Next::run("hf-task").word("show").value(&reference),
@@ -40,6 +41,7 @@ fn next(view: &MissionView) -> Next {
     }
     match &view.standing {
         MissionStanding::OutOfRounds { .. } | MissionStanding::EndedByPerson { .. } => Next::OPERATOR,
+        _ if view.written.next_action => Next::repeated(&view.m1.next_action),
         MissionStanding::Reviewed(design) => match design.next {
             DesignStep::Fix { .. } => Next::Patch,
             DesignStep::Ask { .. } => Next::run("hf-review").word("status"),
@@ -72,11 +74,23 @@ impl Replies for MissionOutcome {
     }
 }
 
+impl Replies for PlanOutcome {
+    fn reply(&self) -> Reply {
+        let rows = self.tasks.iter().map(|(name, id)| row![name.as_str(), id.as_str()]);
+        self.mission.reply().with_rows(Key::Planned, rows)
+    }
+}
+
 impl Replies for GoOutcome {
     fn reply(&self) -> Reply {
         let (status, next) = match self.standing {
             GoStanding::Passed => (Status::Done, Next::None),
-            GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
+            GoStanding::Running => {
+                let again = Next::run("hf-state").word("go");
+                let again = self.max.iter().fold(again, |next, max| next.arg("--max", &(max.as_secs() as usize)));
+                (Status::Running, again)
+            }
+            GoStanding::HandedOver => (Status::Running, next(&self.view)),
             GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
             GoStanding::Failed => (Status::Fail, Next::Patch),
             GoStanding::EndedByPerson | GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),

@@ -383,8 +383,11 @@ views! {
         planned_by: event = "_planned_by",
         /// Who started it.
         started_by: text = "_started_by",
-        /// The event from which the texts of its file are.
-        written_by: event = "_written_by",
+        /// Who called it failed.
+        ended_by: text = "_ended_by",
+        /// The events in which somebody wrote down what was done last, and what is next.
+        last_action_by: event = "_last_action_by",
+        next_action_by: event = "_next_action_by",
         /// The event that began its round.
         round_by: event = "_round_by",
         /// Whether a job was fired in this round.

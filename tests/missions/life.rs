@@ -25,9 +25,14 @@ pub enum End {
 pub struct Life {
     /// What happened, line by line.
     pub story: Vec<String>,
-    /// What the participants wrote about their own steps, in order: `run 1`, `passed 1`, `failed 1`, `fix 1`, `hand 1`; and
+    /// What the participants wrote about their own steps, in order: `run 1`, `passed 1`, `failed 1`, `fix 1`, `hand 1`; of
+    /// planned tasks `task a`, `done a`, `broke a`; of an agent's own job `side 1`, after its failure in that round; and
     /// `disturbed` where something was killed, stopped or paused.
     pub steps: Vec<String>,
+    /// The tasks of the plan, each after those before it.
+    pub plan: Vec<String>,
+    /// The rounds whose fixer fails.
+    pub bad_fixes: Vec<u64>,
     pub end: End,
     /// How many processes were killed.
     pub kills: u64,
@@ -50,8 +55,22 @@ const FIXER: &str = "echo $$ >pids/fix; printf 'fix %s\\n' $HF_ROUND >>steps; sl
                      exit $(cat fix.$HF_ROUND)";
 const REVIEWER: &str = "echo $$ >pids/review; cat >/dev/null; sleep $(cat lasts); cat opinion";
 
+/// A task of the plan. Whether its first, second, third attempt succeeds was decided before; later ones do.
+fn planned(id: &str) -> String {
+    format!(
+        "echo $$ >pids/run; printf 'task {id}\\n' >>steps; sleep $(cat lasts); n=$(grep -c '^task {id}$' steps); \
+         code=$(cat task.{id}.$n 2>/dev/null || echo 0); \
+         test $code = 0 && printf 'done {id}\\n' >>steps; test $code = 0 || printf 'broke {id}\\n' >>steps; exit $code"
+    )
+}
+
+/// The task of the plan that has no command.
+const BY_HAND: &str = "c";
+
 struct World {
     dir: TempDir,
+    /// Who does the work: an operator, or an agent in its own shell.
+    agent: Option<&'static str>,
     dice: Dice,
     story: Vec<String>,
     kills: u64,
@@ -70,7 +89,7 @@ fn value<'a>(reply: &'a str, key: &str) -> &'a str {
 impl World {
     fn new(seed: u64) -> World {
         let dir = tempfile::tempdir_in(folder()).expect("a directory");
-        let mut world = World { dir, dice: Dice::new(seed), story: Vec::new(), kills: 0 };
+        let mut world = World { dir, agent: None, dice: Dice::new(seed), story: Vec::new(), kills: 0 };
         for name in ["home", "pids"] {
             fs::create_dir(world.path(name)).expect("a directory");
         }
@@ -120,6 +139,25 @@ impl World {
         command
     }
 
+    /// A command of whoever does the work.
+    fn own_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(args);
+        command.envs(self.agent.map(|agent| ("HF_AGENT", agent)));
+        command
+    }
+
+    /// A call of whoever does the work, which nobody kills.
+    fn own_call(&mut self, args: &[&str]) -> String {
+        let output = self.own_command(args).output().expect("the command runs");
+        self.tell(args, &String::from_utf8_lossy(&output.stdout))
+    }
+
+    fn tell(&mut self, args: &[&str], reply: &str) -> String {
+        let [status, next, sum] = ["STATUS", "NEXT", "SUM"].map(|key| value(reply, key));
+        self.story.push(format!("{}: {status} {next} {sum}", args.join(" ")));
+        reply.to_owned()
+    }
+
     /// A call of an operator, which nobody kills.
     fn call(&mut self, args: &[&str]) -> String {
         let output = self.command(args).output().expect("the command runs");
@@ -132,7 +170,7 @@ impl World {
     /// whatever was printed.
     fn watched(&mut self, args: &[&str]) -> Option<String> {
         let mut child =
-            self.command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command runs");
+            self.own_command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command runs");
         for _ in 0..self.dice.below(5) {
             let millis = self.dice.below(200) as i64;
             if ends_within(&child, millis) {
@@ -141,14 +179,7 @@ impl World {
             self.disturb(&mut child);
         }
         let output = child.wait_with_output().expect("it was ours");
-        let reply = String::from_utf8_lossy(&output.stdout).into_owned();
-        self.story.push(format!(
-            "{}: {} {} {}",
-            args.join(" "),
-            value(&reply, "STATUS"),
-            value(&reply, "NEXT"),
-            value(&reply, "SUM")
-        ));
+        let reply = self.tell(args, &String::from_utf8_lossy(&output.stdout));
         output.status.code().map(|_| reply)
     }
 
@@ -159,7 +190,7 @@ impl World {
 
     /// Something bad happens.
     fn disturb(&mut self, child: &mut Child) {
-        match self.dice.below(7) {
+        match self.dice.below(8) {
             0 => self.kill("the call", Pid::from_child(child)),
             1 => {
                 let supervisors = self.processes("supervise");
@@ -170,7 +201,8 @@ impl World {
             2 => self.kill_noted("run"),
             3 => self.kill_noted("fix"),
             4 => self.kill_noted("review"),
-            5 => {
+            5 => self.kill_attendant(),
+            6 => {
                 self.mark();
                 self.call(&["stop", "a test"]);
                 self.call(&["resume", "--system", "--yes"]);
@@ -197,12 +229,31 @@ impl World {
 
     /// Kills a participant that noted its own id, if that is still one of ours.
     fn kill_noted(&mut self, who: &str) {
-        let pid = self.read(&format!("pids/{who}")).trim().parse().ok().and_then(Pid::from_raw);
-        let is_ours = |pid: &Pid| {
-            fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())).is_ok_and(|cwd| cwd == self.dir.path())
-        };
-        if let Some(pid) = pid.filter(is_ours) {
+        if let Some(pid) = self.noted(who) {
             self.kill(who, pid);
+        }
+    }
+
+    fn noted(&self, who: &str) -> Option<Pid> {
+        let pid = self.read(&format!("pids/{who}")).trim().parse().ok().and_then(Pid::from_raw);
+        pid.filter(|pid| self.is_here(*pid))
+    }
+
+    /// Whether a process works in the directory of this mission.
+    fn is_here(&self, pid: Pid) -> bool {
+        fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())).is_ok_and(|cwd| cwd == self.dir.path())
+    }
+
+    /// Kills the process between `hf review run` and its reviewer.
+    fn kill_attendant(&mut self) {
+        let parent = |pid: Pid| {
+            let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+            Pid::from_raw(parent)
+        };
+        let attendant = self.noted("review").and_then(parent).filter(|pid| self.is_here(*pid));
+        if let Some(pid) = attendant {
+            self.kill("the attendant of a reviewer", pid);
         }
     }
 
@@ -219,15 +270,24 @@ impl World {
         pids.filter(is_ours).filter_map(Pid::from_raw).collect()
     }
 
-    /// Waits for every process of the vault. Returns those that do not end.
+    /// The processes of the mission: supervisors, and whatever works in its directory.
+    fn own_processes(&self) -> Vec<Pid> {
+        let pids = fs::read_dir("/proc").expect("a directory").flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let mut found: Vec<Pid> = pids.filter(|pid| self.is_here(*pid)).collect();
+        found.extend(self.processes("supervise"));
+        found
+    }
+
+    /// Waits for every process of the mission. Returns those that do not end.
     fn wait_for_all(&self) -> Vec<String> {
         for _ in 0..50 {
-            let Some(pid) = self.processes("supervise").pop() else { return Vec::new() };
+            let Some(pid) = self.own_processes().pop() else { return Vec::new() };
             if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
                 comes(&process, 200);
             }
         }
-        self.processes("supervise").iter().map(|pid| pid.as_raw_nonzero().to_string()).collect()
+        self.own_processes().iter().map(|pid| pid.as_raw_nonzero().to_string()).collect()
     }
 }
 
@@ -259,15 +319,18 @@ impl Life {
             world.watched(&["review", "run", "design.md"]);
         }
         world.call(&["decide", "approve", "DEC-0001", "--yes"]);
-        let end = (0..CALLS_MAX).find_map(|_| world.go()).unwrap_or(End::Never);
+        world.agent = world.dice.pick(&[None, Some("bee")]);
+        let plan = world.plan();
+        let end = (0..CALLS_MAX).find_map(|_| world.turn()).unwrap_or(End::Never);
         let left = world.wait_for_all();
         world.call(&["watchdog"]);
         let m1 = world.read("Vault/Autonomous/state/M1.md");
         let verified = world.call(&["verify", "--policy"]);
         world.story.push(world.read("steps").replace('\n', ", "));
         let steps = world.read("steps").lines().map(str::to_owned).collect();
+        let bad_fixes = (1..=4).filter(|round| world.read(&format!("fix.{round}")) != "0").collect();
         let World { story, kills, .. } = world;
-        Life { story, steps, end, kills, m1, verified, left }
+        Life { story, steps, plan, bad_fixes, end, kills, m1, verified, left }
     }
 }
 
@@ -279,13 +342,106 @@ impl World {
             ("DONE", _) => Some(End::Passed),
             ("ROUND_LIMIT", "ASK operator") => Some(End::Asked),
             ("FAIL", "PATCH") => {
-                let round = value(&reply, "ROUND").split('/').next().unwrap_or_default().to_owned();
-                append(&self.path("steps"), &format!("hand {round}\n"));
+                self.repair(value(&reply, "ROUND"));
                 None
             }
-            // Stopped, paused, still running: the next call goes on.
+            ("RUNNING", next) => {
+                let task = next.strip_prefix("ACTION hf-task claim ").or(next.strip_prefix("ACTION hf-task show "));
+                if let Some(task) = task {
+                    self.do_by_hand(task);
+                }
+                None
+            }
+            // Stopped, paused: the next call goes on.
             _ => None,
         }
+    }
+
+    /// One thing that whoever does the work may do. Returns the end, if it is the end.
+    fn turn(&mut self) -> Option<End> {
+        match self.dice.below(4) {
+            0 => self.poll(),
+            1 if self.dice.one_in(3) => self.fire_by_hand(),
+            _ => return self.go(),
+        }
+        None
+    }
+
+    /// Repairs a failure, as a reply or the state file asks for.
+    fn repair(&mut self, round: &str) {
+        let round = round.split('/').next().unwrap_or_default();
+        append(&self.path("steps"), &format!("hand {round}\n"));
+    }
+
+    /// A line of the state file.
+    fn m1(&self, name: &str) -> String {
+        let text = self.read("Vault/Autonomous/state/M1.md");
+        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_default().to_owned()
+    }
+
+    /// A session that was lost polls the job that the state file names, and repairs what it is told to.
+    fn poll(&mut self) {
+        let [status, task, next] = ["STATUS", "TASK_ID", "NEXT_ACTION"].map(|name| self.m1(name));
+        // What was repaired already, and what is not a job of this agent's to wait for.
+        if status != "RUNNING" || !task.starts_with("T-") || next.starts_with("fix it") || next.starts_with("hf-task") {
+            return;
+        }
+        let Some(reply) = self.watched(&["poll", &task, "1", "2"]) else { return };
+        if (value(&reply, "STATUS"), value(&reply, "NEXT")) == ("FAIL", "PATCH") {
+            self.repair(&self.m1("ROUND"));
+        }
+    }
+
+    /// Fires a job of its own in the mission, waits for it, and repairs it if it failed.
+    fn fire_by_hand(&mut self) {
+        let next = self.m1("NEXT_ACTION");
+        if self.m1("STATUS") != "RUNNING" || next.starts_with("fix it") || next.starts_with("ASK") {
+            return;
+        }
+        let code = if self.dice.one_in(2) { "1" } else { "0" };
+        let fired = self.own_call(&["job", "fire", "--", "sh", "-c", &format!("exit {code}")]);
+        if value(&fired, "STATUS") != "FIRED" {
+            return;
+        }
+        let reply = self.own_call(&["poll", value(&fired, "TASK_ID"), "1", "20"]);
+        if value(&reply, "STATUS") == "FAIL" && self.m1("TASK_ID") == value(&fired, "TASK_ID") {
+            let round = self.m1("ROUND").split('/').next().unwrap_or_default().to_owned();
+            append(&self.path("steps"), &format!("side {round}\n"));
+        }
+    }
+
+    /// Does a task of the plan that has no command.
+    fn do_by_hand(&mut self, task: &str) {
+        self.own_call(&["task", "claim", task]);
+        self.own_call(&["task", "start", task]);
+        let reply = self.own_call(&["task", "succeed", task]);
+        if value(&reply, "EXIT") == "0" {
+            append(&self.path("steps"), &format!("done {BY_HAND}\n"));
+        }
+    }
+
+    /// Gives half of the missions a plan of up to three tasks, each after the one before it.
+    fn plan(&mut self) -> Vec<String> {
+        let count = if self.dice.one_in(2) { 0 } else { 1 + self.dice.below(3) as usize };
+        let ids: Vec<String> = ["a", "b", BY_HAND][..count].iter().map(|id| (*id).to_owned()).collect();
+        let mut tasks = Vec::new();
+        for (n, id) in ids.iter().enumerate() {
+            let mut task = serde_json::json!({"id": id, "title": id, "depends_on": ids[..n]});
+            if id != BY_HAND {
+                task["command"] = planned(id).into();
+            }
+            tasks.push(task);
+            for attempt in 1..=3 {
+                let code = if self.dice.one_in(3) { "1" } else { "0" };
+                self.put(&format!("task.{id}.{attempt}"), code);
+            }
+        }
+        if count > 0 {
+            self.put("plan.json", &serde_json::json!({"tasks": tasks}).to_string());
+            self.own_call(&["state", "plan", "plan.json"]);
+        }
+        ids
     }
 }
 

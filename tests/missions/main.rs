@@ -1,9 +1,10 @@
-//! Missions without anybody watching: `hf state go` until it is done or asks for a person, while everything that takes
-//! part in it fails or is killed at random.
+//! Missions without anybody watching: `hf state go` until it is done or asks for a person, with a plan or without, by an
+//! operator or an agent who also polls jobs and fires its own, while everything that takes part in it fails or is killed
+//! at random.
 //!
 //! Promise: nothing of the toolkit is used here but its commands and the files that its users read. The judge knows the
-//! rules of a mission from their description alone: four rounds, a run in each, a repair after each failure, the end with
-//! the first run that passes.
+//! rules of a mission from their description alone: four rounds, the plan first and then a run, one repair after each
+//! failure, the end with the first run that passes.
 
 #[path = "../truth/dice.rs"]
 mod dice;

@@ -108,6 +108,12 @@ pub const ACTS: &[Act] = &[
         again: Again::Another,
         ..act("job cancel T-0001", &[])
     },
+    Act {
+        beside: Some("job fire -- sleep 1"),
+        judged: Judged::None,
+        again: Again::Another,
+        ..act("task abort T-0001", &[])
+    },
     Act { again: Again::Another, ..act("checkpoint probe", &[]) },
     Act { again: Again::Another, ..act("checkpoint --state probe", &["checkpoint one"]) },
     Act { again: Again::Another, ..act("activity --kind thinking --title probe", &["checkpoint one"]) },
@@ -132,9 +138,16 @@ pub const ACTS: &[Act] = &[
         again: Again::Another,
         ..act("HF_AGENT=bee poll T-0002 1 1", STARTED)
     },
+    Act {
+        beside: Some("job fire -- sleep 0.05"),
+        judged: Judged::None,
+        again: Again::Another,
+        ..act("HF_AGENT=bee job wait T-0002 --max 1", STARTED)
+    },
     act("state more-rounds 1 --key probe", MISSION),
     act("state round --key probe", MISSION),
     act("state done --key probe", MISSION),
+    act("state fail --key probe", MISSION),
     Act { input: "PASS: probe\n", ..act("review record --reviewer gpt --key probe", MISSION) },
     act("review open", &[]),
     Act { beside: Some("config trust"), ..act("review run probe", REVIEWED) },

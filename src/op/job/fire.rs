@@ -366,7 +366,13 @@ impl Firing<'_> {
             false => {}
         }
         let holder = self.ctx.caller.actor.to_string();
-        let mut payload = json!({"holder": holder, "job": true, "max_retries": self.request.retries});
+        let mut payload = json!({
+            "holder": holder,
+            "job": true,
+            "max_retries": self.request.retries,
+            "of_mission": self.request.mission.as_ref().map(|step| &step.mission),
+            "mission_step": self.request.mission.as_ref().map(|step| step.step),
+        });
         payload.as_object_mut().expect("it is an object").extend(command::requested(&self.request).members());
         Ok(Request {
             key: self.request.key.clone(),

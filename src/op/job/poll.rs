@@ -12,6 +12,7 @@ use crate::base::{ErrorKind, Result, ShortRef, Subject};
 use crate::job::{ExitRecord, JobDir, Need, Signals, moment, wait_for_end};
 use crate::op::Context;
 use crate::op::agent::WaitingAgent;
+use crate::op::mission::ReportedFailureRequest;
 use crate::policy::settings::Setting;
 use crate::vault::Vault;
 
@@ -52,6 +53,10 @@ pub enum PollOutcome {
         summary: String,
         /// Whether an operator ended it, so that there is nothing to fix.
         needs_operator: bool,
+        /// Whether `hf-state go` goes on, so that there is nothing for the caller to fix.
+        is_gos: bool,
+        /// The failed step that this reports to its caller, who fixes it.
+        reports: Option<ReportedFailureRequest>,
         last5: Vec<String>,
         logref: Option<String>,
     },
@@ -156,7 +161,10 @@ fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
         JobStanding::Done => PollOutcome::Done { summary },
         JobStanding::Fail | JobStanding::Lost => {
             let last5 = view.record.as_ref().map(ExitRecord::last_lines).unwrap_or_default();
-            PollOutcome::Fail { summary, needs_operator: view.needs_operator(), last5, logref }
+            let (needs_operator, is_gos) = (view.needs_operator(), view.is_gos);
+            let mission = view.callers_step.clone().filter(|_| !needs_operator);
+            let reports = mission.map(|mission| ReportedFailureRequest { mission, job: view.task.subject.clone() });
+            PollOutcome::Fail { summary, needs_operator, is_gos, reports, last5, logref }
         }
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
@@ -210,7 +218,7 @@ impl ForeignPoll<'_> {
             }
             ForeignStatus::Failed { summary, last5, logref } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
-                PollOutcome::Fail { summary, needs_operator: false, last5, logref }
+                PollOutcome::Fail { summary, needs_operator: false, is_gos: false, reports: None, last5, logref }
             }
             ForeignStatus::NotFound => PollOutcome::NotFound,
             ForeignStatus::Running | ForeignStatus::Unknown => PollOutcome::Running {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::settle::{OutlivedTask, is_in_progress, liveness_of, outlived, settle};
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Error, Reason, Result, Timestamp, limits, names};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, limits, names};
 use crate::event::Kind;
 use crate::job::{
     CancelReason, Ended, ExitRecord, JobDir, JobLiveness, Need, Signals, end_rest, kill_orphan, probe, rest,
@@ -17,7 +17,7 @@ use crate::job::{
 use crate::machine::Phase;
 use crate::op::kernel::{Mode, Transaction, View, check_project, is_stopped, record_one, with_view};
 use crate::op::{Context, ListFilter, mission};
-use crate::policy::mission::is_operators;
+use crate::policy::mission::{callers_step, is_gos, is_operators};
 use crate::policy::project;
 use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
@@ -122,6 +122,10 @@ pub struct JobView {
     pub seconds: Option<u64>,
     /// Whether only an operator can say how to go on after its end.
     is_operators: bool,
+    /// Whether `hf-state go` goes on after its failure.
+    pub is_gos: bool,
+    /// The mission of which it is a failed step that its caller repairs.
+    pub(super) callers_step: Option<Subject>,
 }
 
 impl JobView {
@@ -213,6 +217,8 @@ struct RecordedJob {
     started_at: Option<Timestamp>,
     waits_for: JobWait,
     is_operators: bool,
+    is_gos: bool,
+    callers_step: Option<Subject>,
 }
 
 impl RecordedJob {
@@ -220,13 +226,15 @@ impl RecordedJob {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
         let waits_for = JobWait::of_task(state, &task);
-        let is_operators = is_operators(state, &task);
-        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for, is_operators }
+        let (is_operators, is_gos) = (is_operators(state, &task), is_gos(state, &task));
+        let callers_step = callers_step(state, &task);
+        let logref = newest_log(state, &task);
+        RecordedJob { logref, task, started_at, waits_for, is_operators, is_gos, callers_step }
     }
 }
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
-    let RecordedJob { task, logref, started_at, waits_for, is_operators } = known;
+    let RecordedJob { task, logref, started_at, waits_for, is_operators, is_gos, callers_step } = known;
     let is_supervised = liveness == Some(JobLiveness::Supervised);
     // What cannot be found out counts as alive.
     let is_main_gone = matches!(&liveness, Some(JobLiveness::Orphaned(main)) if !main.lives().unwrap_or(true));
@@ -265,6 +273,8 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         started_at,
         seconds,
         is_operators,
+        is_gos,
+        callers_step,
     }
 }
 

@@ -16,16 +16,15 @@ use super::{Context, Recorded, require};
 use crate::base::{EntityType, Error, Reason, Result, Subject};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::with_view;
-use crate::policy::mission::{self, LINES, MissionFile, MissionStanding, NONE, Rounds};
-use crate::policy::{self, Request};
+use crate::op::kernel::{Transaction, is_stopped, with_view};
+use crate::policy::mission::{self, LINES, MissionFile, MissionStanding, NONE, Rounds, WrittenLines};
+use crate::policy::{self, Request, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub(super) use file::{refresh_file, settle_file};
 pub use go::{GoOutcome, GoRequest, GoStanding, ReportedFailureRequest, go, note_failure_was_reported};
-pub use plan::{FirePlannedRequest, PlanRequest, fire_planned, plan};
+pub use plan::{FirePlannedRequest, PlanOutcome, PlanRequest, fire_planned, plan};
 
 /// The current state of a mission.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub struct MissionView {
     pub mission: Entity,
     pub m1: MissionFile,
     pub standing: MissionStanding,
+    /// What somebody wrote down in the file since the last thing that happened.
+    pub written: WrittenLines,
     /// The task that its file names, if it is in progress or a job that has not ended.
     pub busy: Option<Entity>,
     pub warnings: Vec<String>,
@@ -64,9 +65,11 @@ fn view(state: &State) -> Result<MissionView> {
 fn view_of(state: &State, mission: Entity) -> MissionView {
     let is_running = mission.phase == Phase::Running;
     let busy = mission::current(state, &mission).filter(|task| is_running && mission::is_in_progress(task));
+    let standing = MissionStanding::of_mission(state, &mission);
     MissionView {
         m1: MissionFile::of_mission(state, &mission),
-        standing: MissionStanding::of_mission(state, &mission),
+        written: WrittenLines::of_mission(&mission, &standing),
+        standing,
         mission,
         busy,
         warnings: Vec::new(),
@@ -146,9 +149,8 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
             }
             let value = Some(value.trim()).filter(|value| !value.is_empty() && *value != NONE);
             set_one(tx.state(), &name, value, &mut members)?;
-            if name == "REQUIREMENT" && !ctx.caller.is_operator() && mission.as_mission().round() > 0 {
-                let why = format!("{} has begun; only an operator can change its requirement", mission.name());
-                return Err(Error::refused(Reason::OperatorOnly, why));
+            if name == "REQUIREMENT" && !ctx.caller.is_operator() {
+                mission::check_requirement(tx.state(), mission, members.get("requirement_id").and_then(Value::as_str))?;
             }
             given.push(name);
         }
@@ -159,18 +161,33 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
         if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !is_repeated {
             members.remove("logref");
         }
-        // Otherwise the actions go on following the jobs of the mission.
-        let is_about_work = |name: &String| ["TASK_ID", "LAST_ACTION", "NEXT_ACTION"].contains(&name.as_str());
-        if !is_repeated && !given.iter().any(is_about_work) {
-            members.insert(KEEPS_ACTIONS.to_owned(), true.into());
+        if !is_repeated {
+            check_current(tx.state(), mission, &given, &members)?;
+            // What is not written down goes on following the jobs of the mission.
+            let kept = KEEPS.iter().filter(|(line, _)| !given.iter().any(|name| name == line));
+            members.extend(kept.map(|(_, member)| ((*member).to_owned(), true.into())));
         }
         let subject = mission.subject.to_string();
         Ok(Request { key, ..ctx.request(Kind::MissionChanged, Some(&subject), Value::Object(members)) })
     })
 }
 
-/// The member of a change that writes down neither what was done nor what is next.
-const KEEPS_ACTIONS: &str = "keeps_actions";
+/// The lines that follow the jobs of a mission, and the members of a change that does not write them down.
+const KEEPS: &[(&str, &str)] = &[("LAST_ACTION", "keeps_last_action"), ("NEXT_ACTION", "keeps_next_action")];
+
+/// Refuses another current task than the job that the mission waits for or that has failed: nothing would say any more
+/// what to do about it.
+fn check_current(state: &State, mission: &Entity, given: &[String], members: &Map<String, Value>) -> Result<()> {
+    let standing = MissionStanding::of_mission(state, mission);
+    let Some(job) = standing.job().filter(|_| given.iter().any(|name| name == "TASK_ID")) else { return Ok(()) };
+    match members.get("task_id").and_then(Value::as_str) == Some(job.subject.id()) {
+        true => Ok(()),
+        false => {
+            let why = format!("TASK_ID is {}, which is {}; the next job replaces it", job.name(), job.phase);
+            Err(Error::refused(Reason::NotReady, why))
+        }
+    }
+}
 
 /// The payload of the event with this key, if it is of this kind.
 fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
@@ -248,6 +265,7 @@ pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
         // A repeated request is about the same round.
         match first_with(tx, key.as_deref(), Kind::MissionRoundBegun)? {
             Some(first) => asked.payload = first,
+            None if is_stopped(tx.state()) => return Err(rules::stopped(tx.state())),
             None => {
                 // Otherwise two runs of one mission would work in parallel.
                 if let Some(task) = view_of(tx.state(), mission.clone()).busy {
@@ -398,10 +416,11 @@ fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel:
     let same = match asked.kind {
         // A text that was written down before something happened does not count any more, until it is written again.
         Kind::MissionChanged => {
-            let is_written = MissionStanding::of_mission(tx.state(), &mission) == MissionStanding::Written;
+            let written = WrittenLines::of_mission(&mission, &MissionStanding::of_mission(tx.state(), &mission));
             let mut payload = asked.payload.clone();
-            let keeps_actions = payload.remove(KEEPS_ACTIONS).is_some();
-            (is_written || keeps_actions) && members(&mission) == payload
+            let [keeps_last, keeps_next] = [0, 1].map(|n| payload.remove(KEEPS[n].1).is_some());
+            let counts = (written.last_action || keeps_last) && (written.next_action || keeps_next);
+            counts && members(&mission) == payload
         }
         Kind::MissionStarted => {
             let is_same = |member: &str| asked.payload.get(member) == mission.facts().get(member);

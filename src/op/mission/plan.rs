@@ -1,23 +1,23 @@
 //! hf-state plan and hf-state fire: the tasks that a mission consists of.
 //!
 //! All tasks of a plan are proposed in one batch. A task that fails is proposed again by the reactor, so that those that
-//! depend on it wait for the next attempt; the mission passes with its last task.
+//! depend on it wait for the next attempt; the mission passes with its last task, or with the final check after it.
 
 use serde_json::{Map, Value, json};
 
 use super::{MissionOutcome, file, no_mission, view};
-use crate::base::{EntityType, Error, Reason, Result};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::machine::Phase;
-use crate::op::job::{self, FireOutcome, FireRequest};
-use crate::op::kernel::{Transaction, with_view};
+use crate::op::job::{self, FireOutcome, FireRequest, MissionStep};
+use crate::op::kernel::{Transaction, is_stopped, with_view};
 use crate::op::{Context, random_ulid};
-use crate::policy::mission;
+use crate::policy::mission::{self, PLAN_STEP};
 use crate::policy::pattern::matches_any;
 use crate::policy::plan::Plan;
 use crate::policy::settings::Setting;
 use crate::policy::{Request, check_repeats, rules};
-use crate::state::Entity;
+use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 /// A plan for the mission.
@@ -29,8 +29,16 @@ pub struct PlanRequest {
     pub key: Option<String>,
 }
 
+/// A recorded plan.
+#[derive(Debug)]
+pub struct PlanOutcome {
+    pub mission: MissionOutcome,
+    /// The name of each task, and its id in the plan.
+    pub tasks: Vec<(String, String)>,
+}
+
 /// Proposes the tasks of a plan, which the mission then follows.
-pub fn plan(ctx: &Context, request: PlanRequest) -> Result<MissionOutcome> {
+pub fn plan(ctx: &Context, request: PlanRequest) -> Result<PlanOutcome> {
     let PlanRequest { plan, key } = request;
     let plan = Plan::parse(&plan)?;
     let vault = ctx.open()?;
@@ -38,6 +46,7 @@ pub fn plan(ctx: &Context, request: PlanRequest) -> Result<MissionOutcome> {
     let mission = mission::newest(tx.state()).ok_or_else(no_mission)?;
     let asked = match repeated(&tx, &mission, &plan, key.as_deref(), ctx)? {
         Some(first) => first,
+        None if is_stopped(tx.state()) => return Err(rules::stopped(tx.state())),
         None => {
             let before = file::wanted(tx.state());
             let requests = requests(ctx, &tx, &mission, &plan, key)?;
@@ -50,11 +59,20 @@ pub fn plan(ctx: &Context, request: PlanRequest) -> Result<MissionOutcome> {
         }
     };
     let view = view(tx.state())?;
+    let tasks = proposed(tx.state(), &view.mission);
     let mut recorded = tx.finish(&[asked])?;
     // The reply names the plan itself; there may be hundreds of events with it.
     recorded.ids.truncate(1);
     file::settle_file(ctx, &vault);
-    Ok(MissionOutcome { recorded, view })
+    Ok(PlanOutcome { mission: MissionOutcome { recorded, view }, tasks })
+}
+
+/// The tasks of a mission's plan, as they were proposed: the name of each, and its id in the plan.
+fn proposed(state: &State, mission: &Entity) -> Vec<(String, String)> {
+    let subjects = mission.as_mission().plan().filter_map(|id| EntityId::parse(id).ok());
+    let tasks = subjects.filter_map(|id| state.entity(&Subject::new(EntityType::Task, id)));
+    let id = |task: &Entity| Some(task.as_task().planned()?.get("id")?.as_str()?.to_owned());
+    tasks.filter_map(|task| Some((task.name(), id(&task)?))).collect()
 }
 
 /// The event of the same plan, if it was recorded before. A mission has one plan.
@@ -140,6 +158,11 @@ pub struct FirePlannedRequest {
 
 /// Fires the command that the plan has for a task, once.
 pub fn fire_planned(ctx: &Context, request: FirePlannedRequest) -> Result<FireOutcome> {
+    fire_as(ctx, request, None)
+}
+
+/// The same, as a step of a mission's round if one is given.
+pub(super) fn fire_as(ctx: &Context, request: FirePlannedRequest, step: Option<MissionStep>) -> Result<FireOutcome> {
     let vault = ctx.open()?;
     let (task, newest) = with_view(&vault, |_, state| {
         let subject = state.find(&request.reference, EntityType::Task)?;
@@ -158,11 +181,18 @@ pub fn fire_planned(ctx: &Context, request: FirePlannedRequest) -> Result<FireOu
         return Err(Error::usage(why).about(task.short_reference()));
     }
     let fired = FireRequest {
+        mission: step.or_else(|| fired_step(&task)),
         task: Some(task.subject.to_string()),
         key: Some(format!("{}:fire", task.subject.id())),
         ..FireRequest::new(argv, directory(&vault)?)
     };
     job::fire(ctx, fired)
+}
+
+/// The step that a task was fired as: repeating that changes nothing.
+fn fired_step(task: &Entity) -> Option<MissionStep> {
+    task.as_task().mission_step()?;
+    Some(MissionStep { mission: task.as_task().mission()?.id().to_owned(), step: PLAN_STEP })
 }
 
 /// Where commands of the settings and of a plan run: in the directory that contains the vault.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::standing::{current, has_failed, has_succeeded, is_in_progress, out_of_rounds, plan, task_named};
-use super::{LINES, MissionFile, Rounds, newest, running};
+use super::{LINES, MissionFile, Rounds, running};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -50,8 +50,7 @@ pub fn check_open_points(text: &str) -> Result<()> {
     }
 }
 
-/// Refuses a mission beside another one. Nor may an agent start one to get new rounds: not for a requirement that has
-/// none left, and after a mission that used its rounds up only for another requirement.
+/// Refuses a mission beside another one, and one with which an agent would get new rounds.
 fn check_start(state: &State, actor: &Actor, payload: &Map<String, Value>) -> Result<()> {
     if let Some(other) = running(state) {
         let why = format!("{} is still running; only one mission can run at a time", other.name());
@@ -67,17 +66,19 @@ fn check_start(state: &State, actor: &Actor, payload: &Map<String, Value>) -> Re
 pub fn check_agent_may_start(state: &State, payload: &Map<String, Value>) -> Result<()> {
     let id = payload.get("requirement_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
     let requirement = id.and_then(|id| state.entity(&Subject::new(EntityType::Requirement, id)));
-    match requirement {
-        Some(requirement) => match Rounds::of_requirement(&requirement) {
-            rounds if rounds.are_used_up() => Err(used_up(&requirement.name(), rounds)),
-            _ => Ok(()),
-        },
-        None => match newest(state).filter(|mission| mission.phase == Phase::Failed) {
-            Some(mission) if Rounds::of_mission(state, &mission).are_used_up() => {
-                Err(used_up(&mission.name(), Rounds::of_mission(state, &mission)))
-            }
-            _ => Ok(()),
-        },
+    Rounds::check_start(state, requirement.as_deref())
+}
+
+/// Refuses to change the requirement of a mission that has begun, which only an operator can: the rounds of the old one
+/// would no longer count.
+pub fn check_requirement(state: &State, mission: &Entity, to: Option<&str>) -> Result<()> {
+    let from = mission.as_mission().requirement_id();
+    match from.is_some() && from != to && Rounds::of_mission(state, mission).begun > 0 {
+        true => {
+            let why = format!("{} has begun; only an operator can change its requirement", mission.name());
+            Err(Error::refused(Reason::OperatorOnly, why))
+        }
+        false => Ok(()),
     }
 }
 
@@ -110,7 +111,7 @@ pub fn check_rounds_left(state: &State, actor: &Actor, payload: &Map<String, Val
     let id = payload.get("requirement_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
     let requirement = id.and_then(|id| state.entity(&Subject::new(EntityType::Requirement, id)));
     match requirement.map(|requirement| (Rounds::of_requirement(&requirement), requirement.name())) {
-        Some((rounds, name)) if rounds.are_used_up() => Err(used_up(&name, rounds)),
+        Some((rounds, name)) if rounds.are_used_up() => Err(rounds.used_up(&name)),
         _ => Ok(()),
     }
 }
@@ -118,15 +119,9 @@ pub fn check_rounds_left(state: &State, actor: &Actor, payload: &Map<String, Val
 /// Refuses a task of a mission to an agent while the mission has no round left: only an operator can say how to go on.
 pub fn check_may_claim(state: &State, actor: &Actor, task: &Entity) -> Result<()> {
     match out_of_rounds(state, task).filter(|_| actor.is_autonomous()) {
-        Some(mission) => Err(used_up(&mission.name(), Rounds::of_mission(state, &mission))),
+        Some(mission) => Err(Rounds::of_mission(state, &mission).used_up(&mission.name())),
         None => Ok(()),
     }
-}
-
-/// The refusal of an agent that needs another round.
-fn used_up(what: &str, rounds: Rounds) -> Error {
-    let why = format!("all {} rounds of {what} are used up; an operator can allow more", rounds.max);
-    Error::refused(Reason::RoundLimit, why)
 }
 
 /// Refuses work of a mission that is not running, and tasks of a plan that are not the mission's.
@@ -177,6 +172,9 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, actor: &Actor, payloa
             }
         }
         (Kind::MissionPlanned, _) => check_plan(state, subject, payload)?,
+        (Kind::MissionChanged, Some(mission)) if actor.is_autonomous() && state.tally().has_settings() => {
+            check_requirement(state, mission, payload.get("requirement_id").and_then(Value::as_str))?;
+        }
         _ => {}
     }
     let mut members = payload.clone();

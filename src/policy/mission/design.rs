@@ -2,7 +2,7 @@
 
 use super::file::{ASK, GO, has_runner};
 use super::standing::Driver;
-use crate::base::{EntityType, text};
+use crate::base::{EntityType, Ulid, text};
 use crate::machine::Phase;
 use crate::policy::review;
 use crate::state::{Entity, State};
@@ -15,6 +15,8 @@ pub struct DesignStanding {
     /// How many FAILs are open.
     fails: usize,
     pub next: DesignStep,
+    /// The newest event about it.
+    pub(super) by: Ulid,
 }
 
 /// What to do about a design.
@@ -33,8 +35,8 @@ pub enum DesignStep {
 }
 
 impl DesignStanding {
-    /// Where the design of a mission stands, if a reviewer has replied. Returns the newest event of it too.
-    pub fn of_mission(state: &State, mission: &Entity) -> Option<(DesignStanding, crate::base::Ulid)> {
+    /// Where the design of a mission stands, if a reviewer has replied.
+    pub fn of_mission(state: &State, mission: &Entity) -> Option<DesignStanding> {
         let is_own = |debate: &Entity| debate.as_debate().mission().as_ref() == Some(&mission.subject);
         let debate = state.newest(EntityType::Debate).filter(is_own)?;
         let newest = review::newest(state, &debate)?;
@@ -48,12 +50,12 @@ impl DesignStanding {
             _ => return None,
         };
         let review = newest.subject.id().to_owned();
-        Some((DesignStanding { review, fails, next }, debate.last_event))
+        Some(DesignStanding { review, fails, next, by: debate.last_event })
     }
 
     /// What the file says: the last action, and the next one.
     pub(super) fn texts(&self) -> (String, String) {
-        let DesignStanding { review, fails, next } = self;
+        let DesignStanding { review, fails, next, .. } = self;
         let run = |document: &Option<String>| match document {
             Some(document) => format!("hf-review run {document}"),
             None => "hf-review run with the document".to_owned(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::check::check_short;
-use super::standing::{Driver, MissionStanding, TakeUp, current, task_named};
+use super::standing::{Driver, MissionStanding, TakeUp, WrittenLines, current, task_named, waits_for_approval};
 use super::{NONE, Rounds};
 use crate::base::{EntityType, limits, text};
 use crate::machine::Phase;
@@ -46,9 +46,13 @@ impl MissionFile {
                 file.logref = newest_log(state, &task);
             }
         }
-        let texts = standing.texts(file.rounds);
-        match texts {
-            Some(texts) => file.with_texts(&texts),
+        let written = WrittenLines::of_mission(mission, &standing);
+        match standing.texts(mission.phase, file.rounds) {
+            Some(texts) => {
+                let last = if written.last_action { vec![file.last_action.clone()] } else { texts.last };
+                let next = if written.next_action { file.next_action.clone() } else { texts.next };
+                file.with_texts(&Texts { last, next })
+            }
             None => {
                 let is_new = file.next_action == NONE && file.task == NONE && mission.phase == Phase::Running;
                 if standing == (MissionStanding::OutOfRounds { job: None }) {
@@ -143,7 +147,7 @@ const FIRE_AGAIN: &str = "fire it again with hf-job fire";
 pub const ASK: &str = "ASK operator";
 
 impl MissionStanding {
-    fn texts(&self, rounds: Rounds) -> Option<Texts> {
+    fn texts(&self, phase: Phase, rounds: Rounds) -> Option<Texts> {
         let round = rounds.begun;
         let (last, next) = match self {
             MissionStanding::Written => return None,
@@ -153,9 +157,10 @@ impl MissionStanding {
             }
             MissionStanding::InProgress { job, driver } => {
                 let name = job.name();
-                let waits = job.phase == Phase::Proposed && job.as_task().is_destructive();
+                let waits = waits_for_approval(job);
                 let what = if waits { "waits for approval" } else { "was fired" };
                 let next = match driver {
+                    _ if waits => format!("{ASK} to approve {name}"),
                     Driver::Go => GO.to_owned(),
                     Driver::Agent => format!("hf-poll {name}"),
                 };
@@ -168,8 +173,9 @@ impl MissionStanding {
             MissionStanding::Failed { job, driver, is_reported, again } => {
                 let next = match (driver, again) {
                     (Driver::Go, _) => GO.to_owned(),
-                    (Driver::Agent, Some(task)) => format!("hf-state fire {}", task.name()),
-                    (Driver::Agent, None) => FIRE_AGAIN.to_owned(),
+                    // Somebody has the task already.
+                    (Driver::Agent, None | Some((TakeUp::Show, _))) => FIRE_AGAIN.to_owned(),
+                    (Driver::Agent, Some((take_up, task))) => take_up.command(&task.name()),
                 };
                 let is_callers = *driver == Driver::Agent || *is_reported;
                 let next = match is_callers && !rules::was_lost(job) {
@@ -180,29 +186,41 @@ impl MissionStanding {
             }
             MissionStanding::EndedByPerson { job } => (failure(round, job), format!("{ASK} how to go on")),
             MissionStanding::OutOfRounds { job } => (failure(round, job.as_ref()?), format!("{ASK} for more rounds")),
-            MissionStanding::RoundBegun { driver } => {
+            MissionStanding::RoundBegun { driver, .. } => {
                 let next = match driver {
                     Driver::Go => GO.to_owned(),
                     Driver::Agent => FIRE_AGAIN.to_owned(),
                 };
                 (vec![format!("round {round} started"), "started".to_owned()], next)
             }
-            MissionStanding::PlanDone { of } => {
+            MissionStanding::PlanDone { of, driver, .. } => {
                 let last = format!("{} succeeded", text::count_noun(*of as u64, "planned task"));
-                (vec![last, "succeeded".to_owned()], NONE.to_owned())
-            }
-            MissionStanding::Planned { task, take_up, done, of } => {
-                let name = task.name();
-                let next = match take_up {
-                    TakeUp::Fire => format!("hf-state fire {name}"),
-                    TakeUp::Claim => format!("hf-task claim {name}"),
-                    TakeUp::Show => format!("hf-task show {name}"),
-                    TakeUp::Explain => format!("hf-task explain {name}"),
+                let next = match (phase, driver) {
+                    (Phase::Running, Driver::Go) => GO,
+                    (Phase::Running, Driver::Agent) => DONE,
+                    _ => NONE,
                 };
+                (vec![last, "succeeded".to_owned()], next.to_owned())
+            }
+            MissionStanding::Planned { task, take_up, done, of, .. } => {
+                let next = take_up.command(&task.name());
                 (vec![format!("{done} of {of} planned tasks are done"), "planned".to_owned()], next)
             }
         };
         Some(Texts { last, next })
+    }
+}
+
+impl TakeUp {
+    /// The command that takes a task up.
+    fn command(self, name: &str) -> String {
+        match self {
+            TakeUp::Go => GO.to_owned(),
+            TakeUp::Fire => format!("hf-state fire {name}"),
+            TakeUp::Claim => format!("hf-task claim {name}"),
+            TakeUp::Show => format!("hf-task show {name}"),
+            TakeUp::Explain => format!("hf-task explain {name}"),
+        }
     }
 }
 
@@ -223,6 +241,15 @@ fn newest_log(state: &State, job: &Entity) -> String {
 }
 
 /// Whether the settings say what `hf-state go` runs.
-pub(super) fn has_runner(state: &State) -> bool {
-    Settings::recorded(state).is_some_and(|settings| !settings.text(Setting::RunnerCommand).is_empty())
+pub fn has_runner(state: &State) -> bool {
+    has_command(state, Setting::RunnerCommand)
+}
+
+/// Whether the settings say what repairs a failure.
+pub(super) fn has_fixer(state: &State) -> bool {
+    has_command(state, Setting::FixerCommand)
+}
+
+fn has_command(state: &State, setting: Setting) -> bool {
+    Settings::recorded(state).is_some_and(|settings| !settings.text(setting).is_empty())
 }

@@ -44,6 +44,8 @@ enum Label {
 
 /// Parses a reply.
 pub fn parse(reply: &str) -> Result<ReviewReply> {
+    // The byte order mark of a file.
+    let reply = reply.strip_prefix('\u{feff}').unwrap_or(reply);
     check_short("the reply", reply)?;
     let mut reader = ReplyReader::default();
     let is_rule = |line: &str| !line.contains(|c: char| c.is_alphanumeric() || !is_plain(c));
@@ -128,7 +130,7 @@ impl<'a> ReplyReader<'a> {
         let is_heading = line.trim_start_matches('>').trim_start().starts_with('#');
         let has_items = !self.passes.is_empty() || !self.fails.is_empty();
         let place = if has_items { &mut self.prose_after } else { &mut self.prose_before };
-        if may_be_a_verdict(line) || !is_heading && place.replace(line).is_some() {
+        if may_be_a_verdict(line) || may_refuse_to_pass(line) || !is_heading && place.replace(line).is_some() {
             return Err(refused("a line starts with neither 'PASS:' nor 'FAIL:'", line));
         }
         Ok(())
@@ -160,7 +162,7 @@ fn refused(why: &str, line: &str) -> Error {
 /// The label of a line, and what follows it: `**1. Pass** - ITEM` is a PASS of ITEM.
 fn labelled(line: &str) -> Option<(Label, &str)> {
     let (marks, body) = split_marks(line);
-    let emphasis = &marks[marks.trim_end_matches(EMPHASIS).len()..];
+    let emphasis = open_emphasis(marks);
     let word = &body[..body.find(|c: char| !c.is_alphanumeric()).unwrap_or(body.len())];
     let label = match word.to_ascii_uppercase().as_str() {
         "PASS" => Label::Pass,
@@ -186,6 +188,17 @@ fn labelled(line: &str) -> Option<(Label, &str)> {
     rest = rest[close(rest)..].trim();
     // The emphasis may be on the whole line, or on all of it before the fix.
     Some((label, if is_closed { rest } else { rest.strip_suffix(emphasis).unwrap_or(rest).trim_end() }))
+}
+
+/// The emphasis that begins in the marks before a word and does not end there: `**`, or `**2. `.
+fn open_emphasis(marks: &str) -> &str {
+    let at_end = &marks[marks.trim_end_matches(EMPHASIS).len()..];
+    let start = marks.find(EMPHASIS).unwrap_or(marks.len());
+    let run = &marks[start..];
+    let (run, rest) = run.split_at(run.find(|c| !EMPHASIS.contains(&c)).unwrap_or(run.len()));
+    // A list mark is followed by a space.
+    let is_open = !run.is_empty() && !rest.starts_with(char::is_whitespace) && !rest.contains(run);
+    if at_end.is_empty() && is_open { run } else { at_end }
 }
 
 /// What follows a colon, or a dash that stands for one.
@@ -283,6 +296,20 @@ fn may_be_a_verdict(line: &str) -> bool {
     found || is_like_verdict(&spelled) || ARROWS.iter().any(|arrow| line.contains(arrow)) || !line.chars().all(is_plain)
 }
 
+/// Whether prose may say that something does not pass: `I would not PASS this`, or `would it PASS: no`.
+fn may_refuse_to_pass(line: &str) -> bool {
+    let line = line.to_lowercase().replace('’', "'");
+    let word = |word: &str| line.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|found| found == word);
+    let speaks_of_it = line.contains("pass");
+    let is_label = line
+        .split("pass")
+        .skip(1)
+        .any(|after| after.trim_start_matches(EMPHASIS).trim_start().starts_with([':', '：']));
+    let denies =
+        ["not", "no", "none", "nothing", "never", "cannot", "hardly"].into_iter().any(word) || line.contains("n't");
+    speaks_of_it && (is_label || denies)
+}
+
 /// Whether a word begins like FAIL or FIX, also with a digit or another letter in the place of an I or an L.
 fn is_like_verdict(word: &str) -> bool {
     let shape: String = word
@@ -369,6 +396,9 @@ mod tests {
             "1. PASS: a\n2. FAIL: b -> FIX: c",
             "1) PASS: a\n(2) FAIL: b -> FIX: c",
             "1. **PASS:** a\n2. **FAIL:** b => FIX: c",
+            "**1. PASS:** a\n**2. FAIL:** b -> FIX: c",
+            "**1.** PASS: a\n* 2. FAIL: b -> FIX: c",
+            "\u{feff}PASS: a\nFAIL: b -> FIX: c",
             "• PASS: a\n• FAIL: b ⇒ FIX: c",
             "- [x] PASS: a\n- [ ] FAIL: b -> FIX: c",
             "[PASS] a\n[FAIL] b -> FIX: c",
@@ -400,6 +430,14 @@ mod tests {
             ("Looks good to me!", "a line starts with neither 'PASS:' nor 'FAIL:': Looks good to me!"),
             ("PASS", "a line starts with neither 'PASS:' nor 'FAIL:': PASS"),
             ("PASS: **", "a PASS line names no item: PASS: **"),
+            (
+                "I would not PASS: this is bad\nPASS: x",
+                "a line starts with neither 'PASS:' nor 'FAIL:': I would not PASS: this is bad",
+            ),
+            (
+                "PASS: x\nThe rest doesn’t pass.",
+                "a line starts with neither 'PASS:' nor 'FAIL:': The rest doesn’t pass.",
+            ),
             ("One.\nTwo.\nPASS: a", "a line starts with neither 'PASS:' nor 'FAIL:': Two."),
             ("PASS: a\nWell.\nPASS: b", "a line between the items is neither PASS nor FAIL: Well."),
             ("FAIL: no fix", "a FAIL line has no '-> FIX:': FAIL: no fix"),

@@ -133,7 +133,7 @@ fn the_context_needed_to_continue_is_at_most_200_words() {
     let vault = story.vault().display().to_string();
     story.fire("true");
     state(&story, &["start", "Login"]);
-    state(&story, &["set", "NEXT_ACTION=hf-task heartbeat T-0001@0000", "TASK_ID=T-0001"]);
+    state(&story, &["set", "NEXT_ACTION=hf-task heartbeat T-0001@0000", "TASK_ID=T-0001", "LAST_ACTION=w"]);
     let free = 201 - m1(&story).split_whitespace().count();
     let words = vec!["w"; free].join(" ");
     state(&story, &["set", &format!("LAST_ACTION={words}")]);

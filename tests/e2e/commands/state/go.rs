@@ -212,14 +212,15 @@ fn go_reports_what_is_missing_before_recording_anything() {
 }
 
 #[test]
-fn j11_a_run_longer_than_one_call_is_waited_for_by_the_next_call() {
+fn j10_j11_a_run_longer_than_one_call_is_waited_for_by_the_next_call() {
     let story = mission("echo $HF_ROUND >>ran; read x <go; echo over", "");
     let mut gate = story.gate("go");
     let reply = story.run("state", &["go", "--max", "1s"]).expect_exit(0);
     assert_eq!(
         reply.masked(&story),
-        "EXIT:0\nSTATUS:RUNNING\nNEXT:ACTION hf-state go\nSUM:T-0001: Still running\nM1_STATUS:RUNNING\n\
-         TASK_ID:T-0001\nROUND:1/4\n"
+        "EXIT:0\nSTATUS:RUNNING\nNEXT:ACTION hf-state go --max 1\nSUM:T-0001: Still running\nM1_STATUS:RUNNING\n\
+         TASK_ID:T-0001\nROUND:1/4\n",
+        "J10: the caller's limit is kept"
     );
     let show = state(&story, &["show"]);
     assert_eq!(
@@ -230,7 +231,8 @@ fn j11_a_run_longer_than_one_call_is_waited_for_by_the_next_call() {
     // Told to end, it says the same and the run goes on.
     let child = waiting(&story, "state", &["go"]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(Reply::of(child.wait_with_output().unwrap()).masked(&story), reply.masked(&story));
+    let told = Reply::of(child.wait_with_output().unwrap());
+    assert_eq!(told.masked(&story), reply.masked(&story).replace(" --max 1", ""));
     let events = story.events().len();
     let child = waiting(&story, "state", &["go"]);
     gate.open();
@@ -291,7 +293,7 @@ fn a_report_that_nobody_got_starts_no_round() {
 
 /// Starts `hf-state go`, kills it after so many milliseconds if it has not ended by then, and says
 /// whether it had.
-fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
+pub(super) fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
     let go: Child = story.process("state").arg("go").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&go);
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
@@ -480,5 +482,48 @@ fn a_round_does_not_start_while_the_previous_run_is_active() {
     );
     go.open();
     assert_eq!(story.run("state", &["go"]).expect_exit(0).get("STATUS"), "DONE");
+    story.over();
+}
+
+#[test]
+fn j11_a_poll_leaves_the_failure_of_a_step_to_the_fixer() {
+    let story = mission("read x <go; echo run $HF_ROUND >>ran; test $HF_ROUND -ge 2", "echo fix $HF_ROUND >>ran");
+    let mut gate = story.gate("go");
+    // Killed during its run: M1.md names the task, and the agent polls it.
+    story.run("state", &["go", "--max", "1s"]).expect_exit(0);
+    gate.open();
+    let failed = story.poll("T-0001");
+    assert_eq!((failed.get("STATUS"), failed.get("NEXT")), ("FAIL", "ACTION hf-state go"));
+    assert_eq!(story.run("job", &["check", "T-0001"]).expect_exit(1).get("NEXT"), "ACTION hf-state go");
+    assert_eq!(story.run("job", &["wait", "T-0001"]).expect_exit(1).get("NEXT"), "ACTION hf-state go");
+    let child = waiting(&story, "state", &["go"]);
+    gate.open();
+    assert_eq!(Reply::of(child.wait_with_output().unwrap()).expect_exit(0).get("STATUS"), "DONE");
+    assert_eq!(lines(&story, "ran"), ["run 1", "fix 1", "run 2"]);
+    story.over();
+}
+
+#[test]
+fn j11_a_poll_leaves_to_its_caller_what_nobody_else_repairs() {
+    // Without a fixer, and go was killed before it could report: the poll does, once, so the next call takes it for fixed.
+    let story = mission("read x <go; echo run $HF_ROUND >>ran; test $HF_ROUND -ge 2", "");
+    let mut gate = story.gate("go");
+    story.run("state", &["go", "--max", "1s"]).expect_exit(0);
+    gate.open();
+    ok(&story, "hf-watchdog");
+    assert_eq!(story.poll("T-0001").get("NEXT"), "PATCH");
+    assert!(m1(&story).ends_with("\nNEXT_ACTION: fix it, then hf-state go\n"), "{}", m1(&story));
+    let child = waiting(&story, "state", &["go"]);
+    gate.open();
+    assert_eq!(Reply::of(child.wait_with_output().unwrap()).expect_exit(0).get("STATUS"), "DONE");
+    assert_eq!(lines(&story, "ran"), ["run 1", "run 2"]);
+    story.over();
+    // After the fixer failed, and that was reported.
+    let story = mission("exit 1", "exit 3");
+    story.run("state", &["go"]).expect_exit(1);
+    assert_eq!(story.poll("T-0001").get("NEXT"), "PATCH");
+    // In the next round, the failure is history.
+    state(&story, &["round"]);
+    assert_eq!(story.poll("T-0001").get("NEXT"), "ACTION hf-state go");
     story.over();
 }

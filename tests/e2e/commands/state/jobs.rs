@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::job_fixture::{TestJobVault, kill};
-use crate::support::steps::{approved, count, found_after, id, keeps_the_rules, ok, refuses};
+use crate::support::steps::{approved, count, found_after, id, keeps_the_rules, ok, refuses, sh};
 use crate::support::test_vault::{Reply, TestVault, mask};
 
 use super::{m1, state};
@@ -311,4 +311,50 @@ fn a_killed_supervisor_leaves_a_mission_that_can_go_on() {
     while story.poll("T-0001").get("STATUS") == "RUNNING" {}
     assert_eq!(line(&story, "LAST_ACTION"), "round 1: T-0001 failed: lost");
     story.gone();
+}
+
+#[test]
+fn j2_while_everything_is_stopped_every_reply_asks_for_an_operator() {
+    let story = mission();
+    let _gate = story.gate("go");
+    ok(&story, "hf-task propose Form");
+    ok(&story, "hf-task claim T-0001 --actor agent:bee");
+    ok(&story, "hf-task start T-0001 --actor agent:bee");
+    story.fire("read x <go");
+    ok(&story, "hf-stop look");
+    let refused = story.fires(&[], "true").expect_exit(3);
+    assert_eq!((refused.get("STATUS"), refused.get("NEXT")), ("STOPPED", "ASK operator"));
+    for line in [
+        "hf-task heartbeat T-0001 --actor agent:bee",
+        "hf-status",
+        "hf-state show",
+        "hf-checkpoint here",
+        "hf-poll T-0002",
+    ] {
+        assert_eq!(sh(&story, line).get("NEXT"), "ASK operator", "{line}");
+    }
+    assert_eq!(count(&story, "TaskProposed"), 2, "nothing was queued");
+    story.over();
+}
+
+#[test]
+fn j16_open_points_are_numbered_and_a_finished_job_has_four_lines() {
+    let story = mission();
+    for wrong in ["K1, K2", "ask-the-boss", "k1", "K0"] {
+        story.refuses("state", &["set", &format!("OPEN_K={wrong}")], 2);
+    }
+    assert_eq!(state(&story, &["set", "OPEN_K=K1,K12"]).get("OPEN_K"), "K1,K12");
+    story.fire("echo All tests passed");
+    assert_eq!(story.poll("T-0001").stdout, "EXIT:0\nSTATUS:DONE\nNEXT:NONE\nSUM:All tests passed\n");
+    story.over();
+}
+
+#[test]
+fn j10_what_a_claim_for_an_agent_leads_to_works_as_printed() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-task propose Form");
+    let claimed = ok(&story, "hf-task claim --actor agent:bob");
+    assert_eq!(mask(claimed.get("NEXT")), "ACTION hf-task start T-0001 --actor agent:bob");
+    assert_eq!(story.run_next(&claimed).expect_exit(0).get("STATE"), "Running");
+    story.over();
 }

@@ -256,7 +256,14 @@ fn the_files_say_what_the_reviewers_said_last() {
     assert_eq!(said("NONE"), "LAST_ACTION: the reviewers agree; NEXT_ACTION: fire the work with hf-job fire");
     // What an agent writes down afterwards counts.
     state(&story, &["set", "NEXT_ACTION=plan it"]);
-    assert_eq!(said("NONE"), "LAST_ACTION: NONE; NEXT_ACTION: plan it");
+    assert_eq!(said("NONE"), "LAST_ACTION: the reviewers agree; NEXT_ACTION: plan it");
+    // A plan is the work.
+    fs::write(story.dir().join("plan.json"), r#"{"tasks":[{"id":"a","title":"A","command":"true"}]}"#).unwrap();
+    state(&story, &["plan", &story.dir().join("plan.json").display().to_string()]);
+    assert_eq!(
+        said("ACTION hf-state fire T-0001"),
+        "LAST_ACTION: 0 of 1 planned tasks are done; NEXT_ACTION: hf-state fire T-0001"
+    );
     story.over();
 }
 

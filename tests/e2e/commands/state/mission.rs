@@ -169,7 +169,7 @@ fn a_lost_session_is_told_what_to_run_if_it_is_safe() {
     assert_eq!(
         reply.masked(&story),
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-poll T-0001\nSUM:M-0001: Running\nM1_STATUS:RUNNING\nGOAL:Login\n\
-         TASK_ID:T-0001\nLOGREF:L-0001\nOPEN_K:NONE\nROUND:1/4\nLAST_ACTION:NONE\nNEXT_ACTION:hf-state go\n"
+         TASK_ID:T-0001\nLOGREF:L-0001\nOPEN_K:NONE\nROUND:1/4\nLAST_ACTION:round 1: T-0001 was fired\nNEXT_ACTION:hf-state go\n"
     );
     go.open();
     assert_eq!(story.run_next(&reply).get("SUM"), "fine");

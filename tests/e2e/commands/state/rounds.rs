@@ -232,7 +232,56 @@ fn other_lines_leave_the_actions_alone() {
     assert_eq!(ok(&story, "hf-state set OPEN_K=K1 --actor agent:bee").get("STATUS"), "DUPLICATE");
     assert_eq!(story.events().len(), events);
     state(&story, &["set", "NEXT_ACTION=think", "OPEN_K=NONE"]);
-    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["NONE", "think"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], [before[0].as_str(), "think"]);
+    // What is cleared follows the jobs again.
+    state(&story, &["set", "NEXT_ACTION=NONE"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], before);
+    story.over();
+}
+
+#[test]
+fn j13_writing_down_what_was_done_does_not_lose_what_is_next() {
+    let story = mission("");
+    fire(&story, "exit 1");
+    let next = line(&story, "NEXT_ACTION");
+    let reply = story.run("state", &["set", "LAST_ACTION=looked at the log"]).expect_exit(0);
+    assert_eq!(reply.get("NEXT"), "PATCH");
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["looked at the log".to_owned(), next]);
+    assert_eq!([line(&story, "TASK_ID"), line(&story, "LOGREF")], ["T-0001", "L-0001"]);
+    // It counts until something happens.
+    fire(&story, "exit 1");
+    assert_eq!(line(&story, "LAST_ACTION"), "round 2: T-0002 failed: exit code 1");
+    story.over();
+}
+
+#[test]
+fn j13_nothing_that_is_written_down_hides_that_an_operator_has_to_be_asked() {
+    let story = mission("");
+    for _ in 1..=4 {
+        fire(&story, "exit 1");
+    }
+    let before = m1(&story);
+    let why = "TASK_ID is T-0004, which is Aborted; the next job replaces it";
+    refuses(&story, "hf-state set TASK_ID=NONE --actor agent:bee", 3, why);
+    assert_eq!(m1(&story), before);
+    state(&story, &["set", "TASK_ID=T-0004", "NEXT_ACTION=hf-task list", "LAST_ACTION=thought"]);
+    assert_eq!([line(&story, "LAST_ACTION"), line(&story, "NEXT_ACTION")], ["thought", "ASK operator for more rounds"]);
+    assert_eq!(next(&story), "ASK operator");
+    story.over();
+}
+
+#[test]
+fn j12_a_mission_whose_job_waits_for_approval_asks_for_it() {
+    let story = mission("");
+    let fired = story.fires(&[BEE, &["--destructive"]].concat(), "true").expect_exit(3);
+    assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
+    assert_eq!(
+        (next(&story).as_str(), line(&story, "NEXT_ACTION").as_str()),
+        ("ASK operator", "ASK operator to approve T-0001")
+    );
+    ok(&story, "hf-decide approve DEC-0002 --yes");
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    assert_eq!(line(&story, "NEXT_ACTION"), "hf-state done");
     story.over();
 }
 
@@ -295,5 +344,71 @@ fn a_repeated_key_says_that_another_attempt_needs_another_one() {
     story.poll("T-0001");
     let reply = story.fires(&["--key", "k"], "exit 1").expect_exit(0);
     assert!(reply.get("SUM").ends_with("; another attempt needs another key"), "{reply:?}");
+    story.over();
+}
+
+/// An agent cannot start a mission with these options, because an operator has to give rounds first.
+#[track_caller]
+fn cannot_start(story: &TestJobVault, options: &str, why: &str) {
+    let reply = sh(story, format!("hf-state start again --actor agent:bee {options}").trim_end()).expect_exit(3);
+    assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("round_limit", "ASK operator"));
+    assert_eq!(mask(reply.get("SUM")), why);
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_way_of_another_requirement() {
+    let story = mission("");
+    story.approved("requirement:other", "Other");
+    for _ in 1..=4 {
+        fire(&story, "exit 1");
+    }
+    ok(&story, "hf-state fail --actor agent:bee");
+    let why = "all 4 rounds of M-0001 are used up; an operator can allow more";
+    cannot_start(&story, "", why);
+    cannot_start(&story, "--requirement REQ-0002", why);
+    // An operator's mission is for every agent, and after it the agent starts its own again.
+    ok(&story, "hf-state start Other --requirement REQ-0002");
+    fire(&story, "true");
+    ok(&story, "hf-state done --actor agent:bee");
+    ok(&story, "hf-state start Third --actor agent:bee");
+    keeps_the_rules(&story);
+    story.over();
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_giving_up_before_the_last_one() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-state start Login --actor agent:bee");
+    // Nothing was tried: it can begin again.
+    ok(&story, "hf-state fail --actor agent:bee");
+    ok(&story, "hf-state start Login --actor agent:bee");
+    for _ in 1..=3 {
+        fire(&story, "exit 1");
+    }
+    ok(&story, "hf-state fail --actor agent:bee");
+    cannot_start(&story, "", "M-0002 was given up in round 3/4; an operator can start a mission");
+    let append = ["MissionStarted", "--payload", r#"{"goal":"again"}"#, "--actor", "agent:other"];
+    assert_eq!(story.refuses("append", &append, 3).get("REASON"), "round_limit");
+    // With more rounds it goes on; what an operator gave up is settled.
+    ok(&story, "hf-state more-rounds 1");
+    assert_eq!(line(&story, "ROUND"), "3/5");
+    ok(&story, "hf-state fail");
+    ok(&story, "hf-state start Another --actor agent:bee");
+    keeps_the_rules(&story);
+    story.over();
+}
+
+#[test]
+fn j8_an_agent_gets_no_rounds_by_changing_the_requirement_of_its_next_mission() {
+    let story = mission("");
+    fire(&story, "exit 1");
+    ok(&story, "hf-state fail --actor agent:bee");
+    ok(&story, "hf-state start Login --requirement REQ-0001 --actor agent:bee");
+    assert_eq!(line(&story, "ROUND"), "1/4");
+    let only = "has begun; only an operator can change its requirement";
+    refuses(&story, "hf-state set REQUIREMENT=NONE --actor agent:bee", 3, only);
+    let subject = story.of_kind("MissionStarted")[1]["subject"].as_str().unwrap().to_owned();
+    let append = ["MissionChanged", "--subject", &subject, "--payload", r#"{"goal":"x"}"#, "--actor", "agent:bee"];
+    assert_eq!(story.refuses("append", &append, 3).get("REASON"), "operator_only");
     story.over();
 }

@@ -270,7 +270,7 @@ fn operations_from_several_threads_in_their_own_process() {
     let begun = mission::start(&hands[0].person, StartMissionRequest { goal, requirement, ..Default::default() });
     hands[0].told(&begun.unwrap().recorded);
     at_once(&hands, |hand| {
-        let done = mission::go(&hand.person.at_this_moment(), GoRequest { max: LONG }).unwrap();
+        let done = mission::go(&hand.person.at_this_moment(), GoRequest { max: Some(LONG) }).unwrap();
         assert_eq!(done.standing, GoStanding::Passed, "{done:?}");
     });
     // Stops and resumes cross each other; the last one lets everything go on.

@@ -183,7 +183,7 @@ pub(super) fn missions(hand: &Hand, round: usize) {
     let more = contended(mission::more_rounds(ctx, MoreRoundsRequest { rounds: 1, ..Default::default() }));
     // The same plan for all of them, whose only task somebody fires.
     let plan = r#"{"tasks":[{"id":"a","title":"Planned","command":["true"]}]}"#.to_owned();
-    let planned = contended(mission::plan(ctx, PlanRequest { plan, key: None }));
+    let planned = contended(mission::plan(ctx, PlanRequest { plan, key: None })).map(|planned| planned.mission);
     if let Some(planned) = &planned {
         let reference = planned.view.m1.task.clone();
         let fired = contended(mission::fire_planned(ctx, FirePlannedRequest { reference }));

@@ -1,5 +1,7 @@
 //! hf-state go: fire the work, wait for it, hand a failure to the fixer, fire again, as long as there are rounds.
 //!
+//! The work is the plan, if there is one, task by task (`follow`), and then the runner as the final check.
+//!
 //! A failure that nobody here can fix is reported. That is recorded after the reply was written
 //! (`note_failure_was_reported`), so a call that was killed before reports the same failure again, and the call after the
 //! report takes it for fixed and starts the next round (`j3_go_after_a_reported_failure_starts_the_next_round`). A job
@@ -9,6 +11,8 @@
 //! round, so a new call continues where another was killed, and nothing is done twice
 //! (`go_does_nothing_twice_when_killed_anywhere_and_restarted`). A job whose command never started, because the
 //! process that fired it was killed before the supervisor started, is fired again in the same round.
+
+mod follow;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -29,7 +33,7 @@ use crate::op::kernel::is_stopped;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
-use crate::policy::mission::{MissionFile, Rounds};
+use crate::policy::mission::{MissionFile, PLAN_STEP, Rounds, waits_for_approval};
 use crate::policy::settings::Setting;
 use crate::policy::{mission, project, rules};
 use crate::state::{Entity, State};
@@ -44,6 +48,8 @@ pub struct GoOutcome {
     /// The last lines that a failed run printed.
     pub last5: Vec<String>,
     pub logref: Option<String>,
+    /// How long the call could take, as far as its caller said, to be repeated by the next call.
+    pub max: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,8 @@ pub enum GoStanding {
     Passed,
     /// The work takes longer than this call may wait.
     Running,
+    /// The next task of the plan is somebody's to do.
+    HandedOver,
     /// The command requires approval by an operator.
     WaitsForApproval,
     /// The run failed and has to be fixed outside of hf-state go.
@@ -87,10 +95,6 @@ fn response_to(job: &JobView) -> FailureResponse {
     }
 }
 
-fn waits_for_approval(task: &Entity) -> bool {
-    task.phase == Phase::Proposed && task.as_task().is_destructive()
-}
-
 /// The two commands of a round.
 #[derive(Clone, Copy)]
 enum RoundStep {
@@ -117,15 +121,18 @@ impl RoundStep {
 /// Options of `go`.
 #[derive(Clone, Debug, Default)]
 pub struct GoRequest {
-    /// How long one call may take.
-    pub max: Duration,
+    /// How long one call may take; default: `MAX_DEFAULT`.
+    pub max: Option<Duration>,
 }
+
+/// How long a call takes at most, unless its caller says otherwise.
+const MAX_DEFAULT: Duration = Duration::from_secs(270);
 
 /// Does the work of the mission; a repeated call continues.
 pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let until = engine::moment().checked_add(request.max);
+    let until = engine::moment().checked_add(request.max.unwrap_or(MAX_DEFAULT));
     // An earlier call may have been killed before it came to the file; then nobody could read what it had reported.
     let is_told = file::is_current(&vault);
     file::settle_file(ctx, &vault);
@@ -141,6 +148,7 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
         driver.ctx.now = (ctx.host.clock)();
     };
     outcome.view.warnings.append(&mut driver.warnings);
+    outcome.max = request.max;
     Ok(outcome)
 }
 
@@ -168,41 +176,62 @@ impl MissionDriver<'_> {
         let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
         let round = mission.as_mission().round();
         if round == 0 {
-            // Without a command, or in a paused project, nothing is recorded.
-            self.command(RoundStep::Run)?;
+            // Without work, or in a paused project, nothing is recorded.
+            self.check_has_work(&mission)?;
             self.check_not_paused(Some(&bound))?;
         }
         if mission.as_mission().requirement_id() != Some(bound.id()) {
             return self.bind(&mission, &bound).map(|()| None);
         }
-        if round == 0 {
-            return self.begin_round(&mission).map(|()| None);
-        }
-        if let Some(outcome) = self.wait_for_agents_job(&mission)? {
+        if let Some(outcome) = self.wait_for_job_in_progress(&mission)? {
             return Ok(Some(outcome));
         }
-        let is_fired = self.fired(&mission, RoundStep::Run)?.is_some();
-        if !is_fired && with_view(self.vault, |_, state| Ok(mission::needs_round(state, &mission)))? {
-            return match self.rounds(&mission)?.are_used_up() {
-                true => {
-                    let why =
-                        with_view(self.vault, |_, state| Ok(MissionFile::of_mission(state, &mission).last_action))?;
-                    self.finish(&mission, MissionEnd::Failed, why).map(|()| None)
-                }
-                false => self.begin_round(&mission).map(|()| None),
-            };
+        if self.fired(&mission, RoundStep::Run)?.is_some() {
+            return self.run(&mission);
         }
-        let Some(run) = self.ensure(&mission, RoundStep::Run, None)? else { return Ok(None) };
+        if let Some(failed) = self.failed_step(&mission)? {
+            return self.after_failure(&mission, &failed);
+        }
+        let planned = with_view(self.vault, |_, state| Ok(mission::next_planned(state, &mission)))?;
+        if let Some(outcome) = planned.as_ref().map(|task| self.hand_over(task)).transpose()?.flatten() {
+            return Ok(Some(outcome));
+        }
+        if self.needs_round(&mission)? {
+            return self.next_round_or_end(&mission).map(|()| None);
+        }
+        match planned {
+            Some(task) => self.fire_planned(&mission, &task).map(|()| None),
+            None if self.is_plan_all(&mission)? => self.finish_plan(&mission).map(|()| None),
+            None => self.run(&mission),
+        }
+    }
+
+    /// Runs the runner, which is all the work, or the final check after the plan.
+    fn run(&mut self, mission: &Entity) -> Result<Option<GoOutcome>> {
+        let Some(run) = self.ensure(mission, RoundStep::Run, None)? else { return Ok(None) };
         match run.standing {
-            _ if self.is_round_over(&mission)? => Ok(None),
+            _ if self.is_round_over(mission)? => Ok(None),
+            // A plan that came meanwhile is followed in the next round, and then it runs again.
+            JobStanding::Done if !self.may_pass()? => self.next_round_or_end(mission).map(|()| None),
             JobStanding::Done => {
-                let round = self.rounds(&mission)?.begun;
+                let round = self.rounds(mission)?.begun;
                 let summary = format!("round {round}: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
-                self.finish(&mission, MissionEnd::Passed, summary)?;
+                self.finish(mission, MissionEnd::Passed, summary)?;
                 Ok(None)
             }
-            JobStanding::Fail | JobStanding::Lost => self.after_failure(&mission, &run),
+            JobStanding::Fail | JobStanding::Lost => self.after_failure(mission, &run),
             _ => self.in_progress_outcome(&run).map(Some),
+        }
+    }
+
+    /// Begins the next round, or ends the mission if there is none.
+    fn next_round_or_end(&mut self, mission: &Entity) -> Result<()> {
+        match self.rounds(mission)?.are_used_up() {
+            true => {
+                let why = with_view(self.vault, |_, state| Ok(MissionFile::of_mission(state, mission).last_action))?;
+                self.finish(mission, MissionEnd::Failed, why)
+            }
+            false => self.begin_round(mission),
         }
     }
 
@@ -217,12 +246,13 @@ impl MissionDriver<'_> {
         with_view(self.vault, |_, state| Ok(Rounds::of_mission(state, mission)))
     }
 
-    /// Waits for a job in progress that the mission's agent fired itself. Returns the outcome if it takes longer than this
-    /// call.
-    fn wait_for_agents_job(&mut self, mission: &Entity) -> Result<Option<GoOutcome>> {
+    /// Waits for a job in progress that the mission's agent fired itself, or that is a task of the plan. Returns the outcome
+    /// if it takes longer than this call.
+    fn wait_for_job_in_progress(&mut self, mission: &Entity) -> Result<Option<GoOutcome>> {
         let job = with_view(self.vault, |_, state| {
-            let is_agents = |job: &Entity| job.is_job() && job.as_task().mission_step().is_none();
-            Ok(mission::current(state, mission).filter(|job| is_agents(job) && mission::is_in_progress(job)))
+            let is_in_plan = |job: &Entity| job.as_task().mission_step().is_none_or(|step| step == PLAN_STEP);
+            let is_waited_for = |job: &Entity| job.is_job() && is_in_plan(job) && mission::is_in_progress(job);
+            Ok(mission::current(state, mission).filter(is_waited_for))
         })?;
         let Some(job) = job else { return Ok(None) };
         let view = self.check_job(&job.subject)?;
@@ -272,6 +302,7 @@ impl MissionDriver<'_> {
         };
         let run = match (standing, self.fired(mission, RoundStep::Run)?) {
             (GoStanding::OutOfRounds, Some((run, _))) => Some(self.check_job(&run)?),
+            (GoStanding::OutOfRounds, None) => self.failed_step(mission)?,
             _ => None,
         };
         let failed = run.filter(|run| matches!(run.standing, JobStanding::Fail | JobStanding::Lost));
@@ -355,6 +386,7 @@ impl MissionDriver<'_> {
             last5: record.map(ExitRecord::last_lines).unwrap_or_default(),
             logref: failed.and_then(|job| job.logref().map(str::to_owned)),
             view,
+            max: None,
         })
     }
 
@@ -527,8 +559,8 @@ impl MissionDriver<'_> {
     }
 }
 
-/// A failure that `go` has reported.
-#[derive(Clone, Debug)]
+/// A failure that `go` has reported, or hf-poll in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedFailureRequest {
     pub mission: Subject,
     /// The job that failed.
