@@ -21,10 +21,9 @@ pub const VAULT_NAME: &str = "Vault";
 /// The user's list of trusted vaults, in the directory for configuration.
 const TRUST_FILE: &str = "hiveforge/trust";
 
-const PROJECT_NAME_RULE: &str =
-    "a project name must be 1 to 64 letters or digits of any script, '_' or '-', starting with a letter or digit";
+const PROJECT_NAME_RULE: &str = "a project name must be 1 to 64 letters or digits of any script in NFC, '_' or '-', starting with a letter or digit";
 const AGENT_NAME_RULE: &str =
-    "an agent name must be 1 to 64 letters or digits of any script, '_' or '-', starting with a letter or digit";
+    "an agent name must be 1 to 64 letters or digits of any script in NFC, '_' or '-', starting with a letter or digit";
 
 fn parse_project(name: &str) -> Result<EntityId> {
     EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME_RULE))

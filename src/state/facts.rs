@@ -27,6 +27,8 @@ enum FactSource {
     Steps,
     /// The steps, with the mark of one of them changed.
     MarkedStep,
+    /// The steps; if this member of the payload says why they are not needed, those that are open are skipped.
+    SkippedSteps(&'static str),
     /// A digest of the payload and of the previous digest.
     Content,
     /// The same, if the payload has one of these members.
@@ -151,6 +153,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskProposed, STEPS, Steps),
     (EntityType::Task, Kind::TaskEdited, STEPS, Steps),
     (EntityType::Task, Kind::StepMarked, STEPS, MarkedStep),
+    (EntityType::Task, Kind::TaskSucceeded, STEPS, SkippedSteps("skipped")),
     (EntityType::Task, Kind::StepMarked, "_marked_by", EventId),
     (EntityType::Task, Kind::TaskProposed, "priority", Payload("priority")),
     (EntityType::Task, Kind::TaskEdited, "priority", Payload("priority")),
@@ -379,6 +382,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Session, Kind::SessionStarted, "started_at", Time),
     (EntityType::Session, Kind::SessionStarted, "expires_at", TimePlusSeconds("ttl_seconds")),
     (EntityType::Session, Kind::SessionRenewed, "expires_at", TimePlusSeconds("ttl_seconds")),
+    (EntityType::Session, Kind::SessionRenewed, "_renewed_by", EventId),
     (EntityType::Session, Kind::SessionCut, "expires_at", AtMostTimePlusSeconds("seconds")),
     (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
     (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
@@ -520,6 +524,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             None => return FactChange::Keep,
         },
         MarkedStep => match with_mark(entity, event) {
+            Some(steps) => steps,
+            None => return FactChange::Keep,
+        },
+        SkippedSteps(member) => match with_skipped(entity, event.payload.get(*member)) {
             Some(steps) => steps,
             None => return FactChange::Keep,
         },
@@ -696,8 +704,25 @@ fn with_mark(task: &Entity, event: &Event) -> Option<Value> {
     let mut steps = task.facts.get(STEPS)?.as_array()?.clone();
     let number = event.payload.get("step").and_then(Value::as_u64)?;
     let step = steps.get_mut(usize::try_from(number).ok()?.checked_sub(1)?)?;
-    step["mark"] = event.payload.get("mark")?.clone();
+    *step = marked(step, event.payload.get("mark")?, event.payload.get("reason"));
     Some(steps.into())
+}
+
+/// A step with another mark, and the reason for it if there is one.
+fn marked(step: &Value, mark: &Value, reason: Option<&Value>) -> Value {
+    let mut marked = json!({"text": step["text"], "mark": mark});
+    if let Some(reason) = reason {
+        marked["reason"] = short(reason);
+    }
+    marked
+}
+
+/// The steps of a task, the open ones skipped for a reason; none if there is no reason or no such step.
+fn with_skipped(task: &Entity, reason: Option<&Value>) -> Option<Value> {
+    let steps = task.facts.get(STEPS)?.as_array().filter(|_| reason.is_some())?;
+    let is_open = |step: &Value| step["mark"] == "open";
+    let skip = |step: &Value| if is_open(step) { marked(step, &"skipped".into(), reason) } else { step.clone() };
+    Some(steps.iter().map(skip).collect())
 }
 
 /// What an approval is bound to: a digest of everything recorded about the entity's content so far.

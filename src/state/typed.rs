@@ -438,6 +438,9 @@ views! {
         project_id: text = "project_id",
         expires_at: time = "expires_at",
         ended_at: time = "ended_at",
+        end_reason: text = "end_reason",
+        /// The event that renewed it last.
+        renewed_by: event = "_renewed_by",
     }
 
     /// One line of a persona's activity.

@@ -59,7 +59,7 @@ fn m12_only_an_operator_edits_and_only_what_has_not_ended() {
         &hive,
         "hf-task edit T-0001 --title x --reason y --actor agent:a",
         3,
-        "editing a task requires an operator",
+        "editing T-0001 requires an operator; an agent can edit only what it proposed, until it is assigned",
     );
     refuses(
         &hive,
@@ -73,6 +73,51 @@ fn m12_only_an_operator_edits_and_only_what_has_not_ended() {
     ok(&hive, "hf-task abort T-0001 --reason enough");
     refuses(&hive, "hf-task edit T-0001 --title x --reason y", 3, "T-0001 is Aborted, which does not allow TaskEdited");
     keeps_the_rules(&hive);
+}
+
+#[test]
+fn m12_an_agent_edits_what_it_proposed_until_it_is_assigned() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form --actor agent:a");
+    let edited = ok(&hive, "hf-task edit T-0001 --title Page --step Draw --reason wider --actor agent:a");
+    assert_eq!((edited.get("STATUS"), fact(&hive, "T-0001", "title").as_str()), ("RECORDED", "Page"));
+    let other = "editing T-0001 requires an operator; an agent can edit only what it proposed, until it is assigned";
+    let by_other = refuses(&hive, "hf-task edit T-0001 --title Mine --reason x --actor agent:b", 3, other);
+    assert_eq!((by_other.get("REASON"), by_other.get("NEXT")), ("operator_only", "ASK operator"));
+    // A name counts for nothing in an agent's shell.
+    within(&hive, &[("HF_AGENT", "b")], "hf-task edit T-0001 --title x --reason y --actor agent:a").expect_exit(3);
+    ok(&hive, "hf-task claim T-0001 --actor agent:b");
+    refuses(&hive, "hf-task edit T-0001 --title Late --reason x --actor agent:a", 3, other);
+    // What others have seen as theirs stays as it is, even if nobody holds it now.
+    ok(&hive, "hf-task start T-0001 --actor agent:b");
+    ok(&hive, "hf-task fail T-0001 --class transient --reason x --actor agent:b");
+    refuses(&hive, "hf-task edit T-0001 --title Late --reason x --actor agent:a", 3, other);
+    let line = "hf-append TaskEdited --subject T-0001 --actor agent:a --payload {\"title\":\"x\",\"reason\":\"y\"}";
+    refuses(&hive, line, 3, other);
+    ok(&hive, "hf-task edit T-0001 --title Late --reason x");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m12_an_agents_edit_of_what_is_to_be_approved_asks_again() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Wipe --destructive --actor agent:a");
+    ok(&hive, "hf-task edit T-0001 --title Erase --reason clearer --actor agent:a");
+    refuses(&hive, "hf-decide approve DEC-0001", 3, "DEC-0001");
+    ok(&hive, "hf-decide approve DEC-0002");
+    assert_eq!(state(&hive, "T-0001"), "Ready");
+    ok(&hive, "hf-task edit T-0001 --title Everything --reason more --actor agent:a");
+    assert_eq!(state(&hive, "T-0001"), "Proposed");
+    assert!(ok(&hive, "hf-decide show DEC-0003").stdout.contains("FACT:title Everything\n"));
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m11_an_agent_edits_nothing_while_it_is_paused() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form --actor agent:a");
+    ok(&hive, "hf-pause look");
+    asks_to_leave(&hive, &[("HF_AGENT", "a")], "hf-task edit T-0001 --title Page --reason wider", "project_paused");
 }
 
 #[test]
@@ -289,9 +334,32 @@ fn m12_open_steps_are_skipped_with_a_reason() {
     ok(&hive, "hf-task succeed T-0001 --skip drawn-already");
     let event = hive.events().into_iter().rfind(|event| event["event_type"] == "TaskSucceeded").unwrap();
     assert_eq!(event["payload"]["skipped"], "drawn-already");
+    // It shows, with the reason, and no step is left to work on.
+    let shown = ok(&hive, "hf-task show T-0001");
+    let skipped = |text: &str| format!("{{\"mark\":\"skipped\",\"reason\":\"drawn-already\",\"text\":\"{text}\"}}");
+    assert_eq!(fact(&hive, "T-0001", "steps"), format!("[{},{}]", skipped("Draw"), skipped("Build")));
+    assert!(shown.all("STEP").is_empty(), "{shown:#?}");
     // A repetition has the same steps, all of them open.
     ok(&hive, "hf-task propose --rework-of T-0001");
     assert_eq!(ok(&hive, "hf-task claim T-0002").get("STEP"), "1 of=2 Draw");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn m12_a_skipped_step_has_its_reason_until_it_is_open_again() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Login --step Draw --step Build");
+    for verb in ["claim", "start"] {
+        ok(&hive, &format!("hf-task {verb} T-0001"));
+    }
+    ok(&hive, "hf-task step T-0001 1 done");
+    ok(&hive, "hf-task step T-0001 2 skip --reason needless");
+    let steps = r#"[{"mark":"done","text":"Draw"},{"mark":"skipped","reason":"needless","text":"Build"}]"#;
+    assert_eq!(fact(&hive, "T-0001", "steps"), steps);
+    ok(&hive, "hf-task step T-0001 2 open");
+    ok(&hive, "hf-task succeed T-0001 --skip enough");
+    let steps = r#"[{"mark":"done","text":"Draw"},{"mark":"skipped","reason":"enough","text":"Build"}]"#;
+    assert_eq!(fact(&hive, "T-0001", "steps"), steps);
     keeps_the_rules(&hive);
 }
 
