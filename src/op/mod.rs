@@ -64,8 +64,8 @@ pub use bound::{BoundLine, BoundState};
 pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
 pub use init::{InitOutcome, InitRequest, init};
 pub use kernel::{
-    Caller, CallersSituation, Context, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell, Signing,
-    SupervisorProgram, check_actor,
+    Caller, CallersSituation, Context, Departure, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell,
+    Signing, SupervisorProgram, check_actor,
 };
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, LogSource, PageStart, follow, log};

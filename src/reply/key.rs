@@ -160,6 +160,7 @@ const STANDING: &[Column] = &[
     named("project", CellKind::Name),
     named("by", CellKind::Name),
     plain("why", CellKind::Text),
+    named("leave_by", CellKind::Time),
 ];
 
 const STEP: &[Column] =
@@ -332,7 +333,7 @@ keys! {
     ExpiresAt = "EXPIRES_AT", "expires_at", Shape::Time, "when the session expires";
     Action = "ACTION", "action", Shape::Text, "what to do: start, hold or exit";
     Project = "PROJECT", "projects", Shape::Rows(PROJECT), "a project; in hf-status with its state, open sessions, tasks in progress, open tasks, and if it is paused or archived since when, by whom and why";
-    ResumedFromPause = "RESUMED_FROM_PAUSE", "resumed_from_pause", Shape::TrueOnly, "true if the project was resumed from a pause shortly before";
+    ResumedFromPause = "RESUMED_FROM_PAUSE", "resumed_from_pause", Shape::TrueOnly, "true if the project was resumed from a pause since you were last told";
     Instruction = "INSTRUCTION", "instruction", Shape::Text, "what to do first";
     Branch = "BRANCH", "branches", Shape::Rows(BRANCH), "a branch: reference, type, state, last activity, and label";
     Active = "ACTIVE", "active", Shape::Row(BRANCH), "the persona's active branch, with the same columns";
@@ -347,7 +348,7 @@ keys! {
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
-    Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
+    Standing = "STANDING", "standing", Shape::Row(STANDING), "while no work goes on: stopped, paused or archived, since when, by whom and why; for an agent, of a pause, also when its session ends at the latest";
     Interrupted = "INTERRUPTED", "interrupted", Shape::Row(INTERRUPTED), "something took the agent away from its branch: the message or task, its sender, the branch, and its label; ADVICE says how to summarize it";
     Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work, and the projects that it is logged in to";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
@@ -366,7 +367,7 @@ keys! {
     Note = "NOTE", "note", Shape::Text, "what was left with the task by somebody who worked on it";
     Paused = "PAUSED", "paused", Shape::Row(PAUSED), "the pause that is over: since when and until when it lasted, by whom and why";
     Comment = "COMMENT", "comment", Shape::Text, "what the operator said when the work was resumed";
-    Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks during the pause: the task, the event, by whom and why";
+    Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks since you were last there: the task, the event, by whom and why; the latest five";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

@@ -92,8 +92,21 @@ pub struct SeenStanding(Arc<Mutex<Option<CallersSituation>>>);
 pub struct CallersSituation {
     /// What stands in the way of its work.
     pub standing: Option<Standing>,
+    /// How it leaves what stands still, if it is an agent.
+    pub departure: Departure,
     /// What took it away from its branch, if it is a persona.
     pub displacement: Option<Displacement>,
+}
+
+/// How an agent leaves a project in which no work goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departure {
+    /// Whether it has something to log out of.
+    pub can_log_out: bool,
+    /// When its session ends at the latest.
+    pub by: Option<Timestamp>,
+    /// Whether a message waits for it.
+    pub has_message: bool,
 }
 
 impl Clone for SeenStanding {
