@@ -46,6 +46,68 @@ fn m13_lists_are_filtered_by_project_and_agent() {
 }
 
 #[test]
+fn m13_problems_projects_and_counts_are_filtered_too() {
+    let mut hive = two_projects();
+    ok(&hive, "hf-task propose Wipe --destructive --project brand");
+    hive.at("2026-01-31T13:10:00Z");
+    let problems = |line: &str| -> Vec<String> {
+        let status = sh(&hive, line).expect_exit(1);
+        let words = |problem: &&str| problem.split(' ').nth(3).unwrap_or_default().to_owned();
+        let mut about: Vec<String> = status.all("PROBLEM").iter().map(words).collect();
+        about.sort();
+        about.dedup();
+        about
+    };
+    assert_eq!(
+        problems("hf-status"),
+        ["DEC-0001", "S-0001", "S-0002", "T-0001", "T-0002", "agent:a", "agent:b", "watchdog"]
+    );
+    // What concerns everybody stays.
+    assert_eq!(problems("hf-status --agent a"), ["S-0001", "T-0001", "agent:a", "watchdog"]);
+    assert_eq!(problems("hf-status --project brand"), ["DEC-0001", "S-0002", "T-0002", "agent:b", "watchdog"]);
+    let status = sh(&hive, "hf-status --agent a");
+    let names: Vec<&str> = status.all("PROJECT").iter().map(|row| row.split(' ').next().unwrap()).collect();
+    assert_eq!((names, status.get("PENDING_APPROVALS")), (vec!["main"], "0"));
+    assert!(status.get("SUM").contains(" problems for agent:a; most urgent: "), "{status:#?}");
+    let status = sh(&hive, "hf-status --project brand");
+    assert!(status.all("TASKS").contains(&"Proposed 1") && status.get("PENDING_APPROVALS") == "1", "{status:#?}");
+    assert!(status.get("SUM").contains(" problems in project brand; most urgent: "), "{status:#?}");
+}
+
+#[test]
+fn m13_a_list_of_tasks_says_who_has_them_until_when_and_what_they_wait_for() {
+    let mut hive = two_projects();
+    ok(&hive, "hf-task propose Page --after T-0001");
+    ok(&hive, "hf-task propose Wipe --destructive --after T-0001");
+    at(&mut hive, 60, "hf-task propose Other --project brand").expect_exit(0);
+    let rows = |line: &str| -> Vec<String> {
+        let listed = sh(&hive, line).expect_exit(0);
+        let row = |row: &&str| row.split('@').nth(1).unwrap()[5..].to_owned();
+        listed.all("ENTITY").iter().map(row).collect()
+    };
+    assert_eq!(
+        rows("hf-task list"),
+        [
+            "Assigned Form holder=agent:a until=2026-01-31T12:15:00Z",
+            "Assigned Logo holder=agent:b until=2026-01-31T12:15:00Z",
+            "Proposed Page since=2026-01-31T12:00:00Z waits_for=T-0001",
+            "Proposed Wipe since=2026-01-31T12:00:00Z waits_for=T-0001, an operator's approval",
+            "Ready Other since=2026-01-31T12:01:00Z",
+        ]
+    );
+    ok(&hive, "hf-pause look --project brand");
+    assert_eq!(
+        rows("hf-task list --project brand"),
+        [
+            "Assigned Logo holder=agent:b waits_for=the resume of project brand",
+            "Ready Other since=2026-01-31T12:01:00Z waits_for=the resume of project brand",
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(&sh(&hive, "hf-task list --agent a --json").stdout).unwrap();
+    assert_eq!(json["entities"][0]["lease_until"], "2026-01-31T12:15:00Z");
+}
+
+#[test]
 fn m13_a_bare_claim_takes_from_the_callers_project() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Logo --project brand --create");
