@@ -73,8 +73,8 @@ pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListFilter, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{
-    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_INSTALL, WATCHDOG_LOOP, metrics,
-    status,
+    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, StatusRequest, SystemState, WATCHDOG_INSTALL,
+    WATCHDOG_LOOP, metrics, status,
 };
 pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
 pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};

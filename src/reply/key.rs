@@ -2,7 +2,7 @@
 //!
 //! hf-output(7) and the JSON Schema of replies are generated from this table. Keys are added, never removed or renamed.
 
-use super::value::{CellKind, Column, Shape, hidden, named, plain};
+use super::value::{CellKind, Column, Shape, hidden, named, optional, plain};
 
 const EVENT: &[Column] = &[
     plain("event_id", CellKind::Name),
@@ -28,10 +28,14 @@ const ENTITY: &[Column] = &[
     plain("ref", CellKind::Name),
     plain("status", CellKind::Text),
     plain("title", CellKind::Text),
-    hidden("holder", CellKind::Name),
+    optional("holder", CellKind::Name),
+    hidden("agent", CellKind::Name),
     hidden("project", CellKind::Text),
     hidden("created_at", CellKind::Time),
-    hidden("until", CellKind::Time),
+    hidden("expires_at", CellKind::Time),
+    optional("until", CellKind::Time),
+    optional("since", CellKind::Time),
+    optional("waits_for", CellKind::Text),
     named("due", CellKind::Text),
 ];
 const OPERATOR_KEY: &[Column] =
@@ -165,6 +169,7 @@ const STANDING: &[Column] = &[
 
 const STEP: &[Column] =
     &[plain("number", CellKind::Number), named("of", CellKind::Number), plain("text", CellKind::Text)];
+const NOTE: &[Column] = &[plain("at", CellKind::Time), plain("by", CellKind::Name), plain("text", CellKind::Text)];
 const PAUSED: &[Column] = &[
     plain("since", CellKind::Time),
     named("until", CellKind::Time),
@@ -266,7 +271,7 @@ keys! {
     Files = "FILES", "files", Shape::Number, "how many files were copied";
     Path = "PATH", "path", Shape::Text, "the path of the file or directory";
     Projection = "PROJECTION", "totals", Shape::Rows(PROJECTION), "an entity type, how many there are, and how many in each state";
-    Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "an entity: subject, reference, status, and a short text if it has one";
+    Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "an entity: subject, reference, status, and a short text if it has one; hf-task list adds the holder and the end of its lease, or since when the task is in this state, and what it waits for";
     Stale = "STALE", "stale", Shape::Texts, "a projection file that is not current; a check says through which event it is";
     Difference = "DIFFERENCE", "differences", Shape::Texts, "a difference between a cache and the events";
     Root = "ROOT", "event_id", Shape::Text, "the event whose lineage is shown", for programs;
@@ -363,8 +368,9 @@ keys! {
     Check = "CHECK", "checks", Shape::Rows(CHECK), "a check of the timer: what is checked; ok, failed, or unknown if it cannot be told; the details; and the command that helps";
     Description = "DESCRIPTION", "description", Shape::Text, "what the task is about";
     Step = "STEP", "step", Shape::Row(STEP), "the step of the task to work on: its number, how many there are, and what to do";
-    Handoff = "HANDOFF", "handoff", Shape::Text, "the operator's note for the task's holder";
-    Note = "NOTE", "note", Shape::Text, "what was left with the task by somebody who worked on it";
+    Handoff = "HANDOFF", "handoff", Shape::Row(NOTE), "the operator's note for the task's holder: when, by whom, and the text";
+    Note = "NOTE", "notes", Shape::Rows(NOTE), "a note that was left with the task, the latest last: when, by whom, and the text";
+    Notes = "NOTES", "note_count", Shape::Number, "how many notes the task has, if not all are shown; hf-branch recall --all --grep finds the others";
     Paused = "PAUSED", "paused", Shape::Row(PAUSED), "the pause that is over: since when and until when it lasted, by whom and why";
     Comment = "COMMENT", "comment", Shape::Text, "what the operator said when the work was resumed";
     Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks since you were last there: the task, the event, by whom and why; the latest five";

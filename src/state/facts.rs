@@ -98,6 +98,13 @@ enum FactSource {
     FirstLine(&'static str),
     /// The ids of the last few events, with this event's id added.
     LastIds,
+    /// The same, if the payload has this member.
+    LastIdsIf(&'static str),
+    /// The fact plus one, if the payload has this member.
+    IncrementIf(&'static str),
+    /// The event's id, if the payload has this member; otherwise the fact is kept if the same holder gets the task again,
+    /// else removed.
+    EventIdOfClaim(&'static str),
 }
 
 use FactSource::*;
@@ -162,6 +169,11 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskEdited, "_edited_by", EventId),
     (EntityType::Task, Kind::TaskNoted, "note", Payload("text")),
     (EntityType::Task, Kind::TaskNoted, "_noted_by", EventId),
+    (EntityType::Task, Kind::TaskNoted, "_notes", LastIds),
+    (EntityType::Task, Kind::TaskNoted, "_note_count", Increment),
+    (EntityType::Task, Kind::TaskAssigned, "_notes", LastIdsIf("handoff")),
+    (EntityType::Task, Kind::TaskAssigned, "_note_count", IncrementIf("handoff")),
+    (EntityType::Task, Kind::TaskAssigned, "_handoff_by", EventIdOfClaim("handoff")),
     (EntityType::Task, Kind::TaskProposed, "_proposed_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
     (EntityType::Task, Kind::TaskEdited, "after", Payload("after")),
@@ -624,7 +636,16 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             Some(text) => super::branch::brief(text).into(),
             None => return FactChange::Keep,
         },
-        LastIds => super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
+        LastIdsIf(member) | IncrementIf(member) if !event.payload.contains_key(*member) => return FactChange::Keep,
+        IncrementIf(_) => (entity.count(name) + 1).into(),
+        EventIdOfClaim(member) => match event.payload.contains_key(*member) {
+            true => event.id.to_string().into(),
+            false if event.payload.get("holder") == entity.facts.get("holder") => return FactChange::Keep,
+            false => return FactChange::Remove,
+        },
+        LastIds | LastIdsIf(_) => {
+            super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT)
+        }
     })
 }
 

@@ -357,7 +357,7 @@ impl MyTaskOutcome {
         self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
         self.constraints = constraint::active(&state);
-        self.brief = task::brief(&state, task);
+        self.brief = task::brief(&*snapshot, &state, task)?;
         let me = Subject::new(EntityType::Agent, agent);
         let known = state.entity(&me).filter(|me| is_of_project(&state, me, project));
         self.checkpoint = known.and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));

@@ -179,25 +179,3 @@ pub fn mark_step(ctx: &Context, request: MarkStepRequest) -> Result<MarkStepOutc
     })?;
     Ok(MarkStepOutcome { recorded })
 }
-
-/// What somebody who takes up a task has to know about it.
-#[derive(Clone, Debug, Default)]
-pub struct WorkBrief {
-    pub description: Option<String>,
-    /// The operator's note for its holder.
-    pub handoff: Option<String>,
-    /// What was left by somebody who worked on it before.
-    pub note: Option<String>,
-}
-
-/// What is known about a task for those who take it up. An attempt without a description has that of the attempt before
-/// it.
-pub fn brief(state: &State, task: &Entity) -> WorkBrief {
-    let description = |task: &Entity| task.as_task().description().filter(|text| !text.is_empty()).map(str::to_owned);
-    let known = task.as_task();
-    WorkBrief {
-        description: rules::attempts(state, task).iter().find_map(description),
-        handoff: known.handoff().map(str::to_owned),
-        note: known.note().map(str::to_owned),
-    }
-}
