@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Busy,
     /// Something that the request names does not exist.
     NotFound,
+    /// The project that the request names does not exist.
+    NoProject,
     /// No vault was found.
     NoVault,
     /// A system call failed; nothing was recorded.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::{Error, Result, limits, names};
 
 names! {
@@ -167,11 +169,15 @@ impl EntityId {
         if Self::is_valid(text) {
             Ok(EntityId(text.to_owned()))
         } else {
-            Err(Error::usage(format!(
-                "invalid id '{}'; must be 1 to {} letters, digits, '_' or '-', starting with a letter or digit",
-                super::text::cut(text, limits::ID_MAX_CHARS),
-                limits::ID_MAX_CHARS
-            )))
+            let shown = super::text::cut(text, limits::ID_MAX_CHARS);
+            let composed: String = text.chars().take(limits::ID_MAX_CHARS).nfc().collect();
+            Err(Error::usage(match Self::is_valid(&composed) && text.chars().count() <= limits::ID_MAX_CHARS {
+                true => format!("invalid id '{shown}'; it must be in NFC, with composed characters: '{composed}'"),
+                false => format!(
+                    "invalid id '{shown}'; must be 1 to {} letters, digits, '_' or '-', starting with a letter or digit",
+                    limits::ID_MAX_CHARS
+                ),
+            }))
         }
     }
 

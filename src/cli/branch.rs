@@ -179,7 +179,7 @@ enum Verb {
         /// Only entries that contain this word, in any case and Unicode form
         #[arg(long, value_name = "WORD")]
         grep: Option<String>,
-        /// Search all branches, and everything you know
+        /// Search all branches, everything you know, and what was left with your tasks and sessions
         #[arg(long)]
         all: bool,
         #[command(flatten)]

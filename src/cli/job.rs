@@ -31,8 +31,8 @@ use crate::reply::Replies;
   hf-job list --running
   hf-job cancel T-0002
 
-A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit. While an agent waits, \
-the claims on its tasks are renewed, and it is not INACTIVE.
+A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit. If the time runs out, \
+hf-job wait exits with 1. While an agent waits, the claims on its tasks are renewed, and it is not INACTIVE.
 
 hf-job cancel, hf-task abort, a stop and a time limit end all processes of a job, whatever sessions they made: TERM, then \
 KILL after jobs.kill_grace seconds, until none is left. Each one that cannot be ended is named (LEFT), and then the reply \

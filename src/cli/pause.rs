@@ -54,6 +54,8 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let wait = self.wait.then(|| Duration::from_secs(self.max));
         if let Some(name) = self.archive.as_ref().filter(|_| !self.sign.yes && self.sign.signature.is_none()) {
+            // Nobody is asked about a project that does not exist.
+            pause::check_exists(ctx)?;
             ask_to_archive(name)?;
         }
         let ctx = &self.sign.context(ctx)?;

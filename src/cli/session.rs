@@ -27,7 +27,8 @@ use crate::op::{Context, ListRequest, project};
 
 Set HF_SESSION to the SESSION_ID that login prints, and HF_AGENT to the name of the agent. While a project is paused, \
 its agents get STATUS:EXIT_REQUESTED: clean up, then log out. They can still answer messages, leave notes and mark \
-steps."
+steps. An agent that comes back is told what happened since it was last there (PAUSED, COMMENT, CHANGED) by login, next, \
+task and renew, until the session is renewed."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -4,7 +4,7 @@ use clap::Parser;
 
 use super::args::{FilterArgs, GlobalArgs};
 use super::{Command, Output, StdoutWriter};
-use crate::op::{self, Context};
+use crate::op::{self, Context, StatusRequest};
 
 /// Show the state of the system on one screen
 #[derive(Parser, Debug)]
@@ -32,7 +32,7 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.metrics {
             true => op::metrics(ctx)?.into(),
-            false => op::status(ctx)?.only(&self.filter.filter(ctx)?).into(),
+            false => op::status(ctx, StatusRequest { filter: self.filter.filter(ctx)? })?.into(),
         })
     }
 }

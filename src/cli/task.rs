@@ -133,7 +133,7 @@ enum Verb {
         #[command(flatten)]
         work: WorkArgs,
     },
-    /// Edit a task that has not ended (operators only); what is not given stays as it is
+    /// Edit a task that has not ended; what is not given stays as it is. An agent can edit what it proposed, until it is assigned
     Edit {
         /// The task, such as T-0001
         reference: String,

@@ -418,8 +418,8 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::Reactor).ending(Ending::Consequence),
     row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("reason", FieldType::Text), optional("handoff", FieldType::Text), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), of_jobs("max_retries", FieldType::Count), OF_MISSION, MISSION_STEP, COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed or assigned; reason: why an operator took it from its holder; handoff: a note for the new holder; constraint_id: the constraint that put it first; command: what a job for it runs")
         .claim(Claim::Makes).starts(Starts::Claim).also_changes(&[EntityType::Mission]),
-    row(Kind::TaskEdited, TASK, &[optional("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, AFTER, required("reason", FieldType::Text)], "an operator changed what it says, what it waits for, or how urgent it is")
-        .by(RecordedBy::Operator),
+    row(Kind::TaskEdited, TASK, &[optional("title", FieldType::Text), DESCRIPTION, STEPS, PRIORITY, AFTER, required("reason", FieldType::Text)], "what it says, what it waits for, or how urgent it is was changed, by an operator or, before it was assigned, by the agent that proposed it")
+        .by(RecordedBy::OperatorOrProposer),
     row(Kind::TaskNoted, TASK, &[required("text", FieldType::Text)], "a note for those who work on it next")
         .claim(Claim::NeedsIfAgent).leaving(WhenLeaving::Paused),
     row(Kind::StepMarked, TASK, &[required("step", FieldType::Count), required("mark", FieldType::OneOf(STEP_MARKS)), optional("reason", FieldType::Text)], "its holder marked one of its steps; step: its number, from 1; reason: why it was skipped")
@@ -720,13 +720,13 @@ mod tests {
             Kind::RequirementSuperseded,
             Kind::DecisionApproved,
             Kind::DecisionRejected,
-            Kind::TaskEdited,
             Kind::MissionRoundsAdded,
             Kind::ProjectPaused,
             Kind::ProjectResumed,
             Kind::ProjectArchived,
         ];
         assert_eq!(kinds(|row| row.by == RecordedBy::Operator), operators);
+        assert_eq!(kinds(|row| row.by == RecordedBy::OperatorOrProposer), [Kind::TaskEdited]);
     }
 
     #[test]

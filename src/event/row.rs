@@ -57,6 +57,8 @@ pub enum RecordedBy {
     NotAgents,
     /// An operator.
     Operator,
+    /// An operator, or the agent that proposed the task, until it is assigned.
+    OperatorOrProposer,
     /// The toolkit itself, as the consequence of another event.
     Reactor,
 }

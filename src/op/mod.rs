@@ -64,8 +64,8 @@ pub use bound::{BoundLine, BoundState};
 pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
 pub use init::{InitOutcome, InitRequest, init};
 pub use kernel::{
-    Caller, CallersSituation, Context, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell, Signing,
-    SupervisorProgram, check_actor,
+    Caller, CallersSituation, Context, Departure, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell,
+    Signing, SupervisorProgram, check_actor,
 };
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, LogSource, PageStart, follow, log};
@@ -73,8 +73,8 @@ pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListFilter, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{
-    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_INSTALL, WATCHDOG_LOOP, metrics,
-    status,
+    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, StatusRequest, SystemState, WATCHDOG_INSTALL,
+    WATCHDOG_LOOP, metrics, status,
 };
 pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
 pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};

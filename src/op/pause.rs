@@ -131,6 +131,11 @@ fn change(ctx: &Context, what: &str, request: Request) -> Result<PauseOutcome> {
     Ok(PauseOutcome { recorded, project })
 }
 
+/// Refuses the context's project if it does not exist.
+pub fn check_exists(ctx: &Context) -> Result<()> {
+    with_view(&ctx.open()?, |_, state| check_known(state, &ctx.project()))
+}
+
 /// Refuses an unknown project: it is more likely a typo than a new project.
 fn check_known(state: &State, project: &Subject) -> Result<()> {
     match state.phase_of(project) == Phase::Absent && project.id() != project::MAIN {

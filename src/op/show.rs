@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::bound::{self, BoundLine};
+use super::task::TaskNotes;
 use super::{Context, References};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, text};
 use crate::op::kernel::View;
@@ -35,6 +36,8 @@ pub struct ShowOutcome {
     pub covers: Vec<BoundLine>,
     /// Why they differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
+    /// What was left with it, if it is a task.
+    pub notes: Option<TaskNotes>,
 }
 
 /// Returns one entity in full.
@@ -86,6 +89,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         let of_run = MODEL_CALL.iter().filter_map(|name| Some(((*name).to_owned(), run.facts().get(*name)?.clone())));
         facts.extend(of_run);
     }
+    let notes = task.map(|task| TaskNotes::shown(snapshot, task)).transpose()?;
     let related: Vec<Entity> = EntityType::projected()
         .flat_map(|entity| state.made_for(&subject, entity))
         .filter(|entity| view.is_recorded(entity))
@@ -96,7 +100,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     due.extend(shown().filter_map(|task| super::job::mark(&vault, task)));
     let names = facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
     let covers = bound::covered(snapshot, state, &entity)?;
-    Ok(ShowOutcome { entity, facts, names, related, covers, due })
+    Ok(ShowOutcome { entity, facts, names, related, covers, due, notes })
 }
 
 /// The entity that a request names, of any of the types that it may have.

@@ -56,7 +56,7 @@ pub mod waiting;
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid, limits};
-use crate::event::kind::{SubjectType, is_filled_in};
+use crate::event::kind::{RecordedBy, SubjectType, is_filled_in};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -127,6 +127,9 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     let by_signature = authority::is_by_signature(state, kind, &request.payload);
     if request.autonomous && rules::requires_operator(kind) && !by_signature {
         return Err(rules::operator_only(kind.as_str(), &request.actor));
+    }
+    if request.autonomous && kind.row().by == RecordedBy::OperatorOrProposer {
+        rules::may_be_edited_by(state, &subject, &request.actor)?;
     }
     if let Some(since) = subject_in_effect_since(state, kind, &subject, &request.payload) {
         let (actor, payload) = (&request.actor, &request.payload);

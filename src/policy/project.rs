@@ -16,6 +16,9 @@ use crate::event::{Draft, Kind};
 use crate::machine::Phase;
 use crate::state::{Entity, MAIN_PROJECT, State};
 
+/// Why a session ended that its agent left.
+pub const LOGOUT: &str = "logout";
+
 /// The project that always exists.
 pub const MAIN: &str = MAIN_PROJECT;
 
@@ -35,7 +38,7 @@ pub fn unknown(state: &State, project: &Subject) -> Error {
         [] => "an operator creates one with --create".to_owned(),
         some => format!("did you mean {}?", some.join(" or ")),
     };
-    Error::not_found(format!("project '{}' not found; {hint}", project.id()))
+    Error::new(ErrorKind::NoProject, format!("project '{}' not found; {hint}", project.id()))
 }
 
 /// The phase of a project; a project without events is active.
@@ -243,8 +246,8 @@ pub enum Membership {
     Unrestricted,
     /// An agent without a session, working on this project.
     Agent(Subject),
-    /// An agent whose session has ended or never existed, with the reason.
-    InvalidSession(String),
+    /// An agent whose session has ended or never existed, with the reason, and whether it logged out itself.
+    InvalidSession { why: String, has_left: bool },
     /// An agent that uses the session of another agent, with the reason to refuse it.
     OtherAgentsSession(String),
     /// An agent in a valid session of this project.
@@ -257,8 +260,8 @@ impl Membership {
         let project = match self {
             Membership::Unrestricted => return Ok(()),
             Membership::OtherAgentsSession(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
-            Membership::InvalidSession(_) if kind.row().leaving >= WhenLeaving::Void => return Ok(()),
-            Membership::InvalidSession(why) => {
+            Membership::InvalidSession { .. } if kind.row().leaving >= WhenLeaving::Void => return Ok(()),
+            Membership::InvalidSession { why, .. } => {
                 return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone()));
             }
             Membership::Session { project, .. } => project,

@@ -34,6 +34,8 @@ use questions::{
 };
 use work::{can_be_edited, can_be_proposed, step_exists, steps_are_closed, steps_are_plain};
 
+pub use work::may_be_edited_by;
+
 /// An event that is about to be recorded, or was recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
@@ -253,6 +255,8 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         RecordedBy::Anyone => false,
         RecordedBy::NotAgents => is_program && actor.kind != ActorKind::Core,
         RecordedBy::Operator => is_program && !is_consequence && !was_open,
+        RecordedBy::OperatorOrProposer if is_program => return may_be_edited_by(state, subject, actor),
+        RecordedBy::OperatorOrProposer => false,
         RecordedBy::Reactor if is_current && !is_reaction => {
             let why = format!("{kind} is recorded only as the consequence of another event");
             return Err(Error::refused(Reason::ReservedKind, why));

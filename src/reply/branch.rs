@@ -112,7 +112,7 @@ impl Replies for KnownOutcome {
 
 impl Replies for RecallOutcome {
     fn reply(&self) -> Reply {
-        let more = [(self.page_count(), "page"), (self.result_count(), "result")];
+        let more = [(self.page_count(), "page"), (self.result_count(), "result"), (self.remark_count(), "note")];
         Reply::new(
             Status::Ok,
             [(self.threads, "thread"), (self.messages, "message")]
@@ -122,7 +122,7 @@ impl Replies for RecallOutcome {
                 .collect::<Vec<_>>()
                 .join(", "),
         )
-        .with(Key::Count, self.messages + self.page_count() + self.result_count())
+        .with(Key::Count, self.messages + self.page_count() + self.result_count() + self.remark_count())
         .with(Key::HasMore, self.next_cursor.is_some())
         .with_some(Key::NextCursor, self.next_cursor.as_deref())
     }

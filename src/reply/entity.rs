@@ -10,43 +10,59 @@ use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
 use crate::op::constraint::ActiveConstraints;
 use crate::op::decide::ApproveOutcome;
-use crate::op::task::{AbortOutcome, ClaimOutcome, ExplainOutcome, MarkStepOutcome, StartTaskOutcome, WorkBrief};
+use crate::op::task::{
+    AbortOutcome, ClaimOutcome, ExplainOutcome, MarkStepOutcome, StartTaskOutcome, TaskNote, TaskNotes, WorkBrief,
+};
 use crate::op::{BoundLine, Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::policy::command::NOT_BOUND;
 use crate::state::Entity;
 
-/// Subject, reference, status and title. JSON has the entity's projection instead; a table adds holder, project,
-/// creation time and expiry.
+/// Subject, reference, status and title. JSON has the entity's projection instead; a table adds agent, project, creation
+/// time and expiry.
 pub fn row(entity: &Entity) -> Row {
-    row_with(entity, None, None)
+    row_with(entity, &Detail::default())
 }
 
-/// The row of an entity, with what about it is due and when its claim expires.
-pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timestamp>) -> Row {
+/// What a list adds to an entity.
+#[derive(Debug, Default)]
+pub struct Detail<'a> {
+    /// What about it is due.
+    pub due: Option<&'a str>,
+    /// Who holds the task, and until when.
+    pub holder: Option<&'a str>,
+    pub until: Option<Timestamp>,
+    /// Since when a task that nobody holds is in its phase.
+    pub since: Option<Timestamp>,
+    /// What the task waits for.
+    pub waits_for: Option<&'a str>,
+}
+
+/// The row of an entity, with what a list adds to it.
+pub fn row_with(entity: &Entity, detail: &Detail<'_>) -> Row {
     let kind = || match entity.subject.entity {
         EntityType::Artifact => entity.as_artifact().kind(),
         EntityType::Document => entity.as_document().kind(),
         _ => None,
     };
     let title = entity.heading().or_else(|| kind().map(Cow::Borrowed)).or_else(|| seat(entity).map(Cow::Owned));
-    let (holder, until) = match entity.subject.entity {
-        EntityType::Task => (entity.holder(), held_until),
-        EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
-        _ => (entity.agent_id(), None),
-    };
+    let is_session = entity.subject.entity == EntityType::Session;
     row![
         &entity.subject,
         entity.reference(),
         entity.phase.as_str(),
         title.map(|title| text::cut(&title, limits::SUMMARY_MAX_CHARS)),
-        holder,
+        detail.holder,
+        entity.agent_id(),
         entity.declared_project(),
         entity.created_at,
-        until,
-        due.map(String::as_str)
+        is_session.then(|| entity.as_session().expires_at()).flatten(),
+        detail.until,
+        detail.since,
+        detail.waits_for,
+        detail.due
     ]
-    .whole(whole(entity, due))
+    .whole(whole(entity, detail))
 }
 
 /// Who has a session, where and until when: `builder in main until 2026-01-31T13:00:00Z`.
@@ -58,11 +74,14 @@ fn seat(session: &Entity) -> Option<String> {
 }
 
 /// The object of seed 004's appendix E, with the subject added.
-fn whole(entity: &Entity, due: Option<&String>) -> Json {
+fn whole(entity: &Entity, detail: &Detail<'_>) -> Json {
     let mut object = entity.projection();
     object["subject"] = json!(entity.subject.to_string());
-    if let Some(due) = due {
-        object["due"] = json!(due);
+    let until = detail.until.map(|until| until.to_string());
+    for (name, value) in [("lease_until", until.as_deref()), ("waits_for", detail.waits_for), ("due", detail.due)] {
+        if let Some(value) = value {
+            object[name] = json!(value);
+        }
     }
     object
 }
@@ -214,10 +233,20 @@ impl Replies for ClaimOutcome {
 
 /// Adds what somebody who takes up a task has to know about it.
 pub fn with_brief(reply: Reply, brief: &WorkBrief) -> Reply {
+    with_notes(reply.with_some(Key::Description, brief.description.as_deref()), &brief.notes)
+}
+
+/// Adds what was left with a task.
+fn with_notes(reply: Reply, notes: &TaskNotes) -> Reply {
+    let more = Some(notes.total).filter(|_| notes.has_more());
     reply
-        .with_some(Key::Description, brief.description.as_deref())
-        .with_some(Key::Handoff, brief.handoff.as_deref())
-        .with_some(Key::Note, brief.note.as_deref())
+        .with_some_row(Key::Handoff, notes.handoff.as_ref().map(note))
+        .with_rows(Key::Note, notes.latest.iter().map(note))
+        .with_some(Key::Notes, more)
+}
+
+fn note(note: &TaskNote) -> Row {
+    row![note.at, note.by.as_str(), note.text.as_str()]
 }
 
 /// The step of a task to work on, as a row; none if it has none that is open.
@@ -236,10 +265,9 @@ impl Replies for StartTaskOutcome {
     fn reply(&self) -> Reply {
         let count = Some(self.constraints).filter(|count| *count > 0);
         let step = active_step(&self.task);
-        let handoff = self.task.as_task().handoff().filter(|_| !self.recorded.duplicate);
-        let handoff = handoff.map(|note| text::cut(note, limits::SUMMARY_MAX_CHARS));
-        let reply = self.recorded.reply().with_some_row(Key::Step, step);
-        reply.with_some(Key::Handoff, handoff).with_some(Key::Constraints, count)
+        let handoff = self.handoff.as_ref().map(note);
+        let reply = self.recorded.reply().with_some_row(Key::Step, step).with_some_row(Key::Handoff, handoff);
+        reply.with_some(Key::Constraints, count)
     }
 }
 
@@ -254,7 +282,7 @@ impl Replies for ShowOutcome {
     /// All facts about one entity, and the entities that belong to it.
     fn reply(&self) -> Reply {
         let entity = &self.entity;
-        Reply::new(Status::Ok, sentence(entity))
+        let reply = Reply::new(Status::Ok, sentence(entity))
             .with(Key::Subject, &entity.subject)
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.phase.as_str())
@@ -262,14 +290,20 @@ impl Replies for ShowOutcome {
             .with_some_row(
                 Key::Step,
                 (entity.subject.entity == EntityType::Task).then(|| active_step(entity)).flatten(),
-            )
+            );
+        self.notes
+            .iter()
+            .fold(reply, with_notes)
             .with_rows(Key::Covers, self.covers.iter().map(covers_row))
             .with_some(Key::NotCovered, (!self.covers.is_empty()).then_some(NOT_BOUND))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
             .with_texts(Key::Advice, advice(entity))
             .with_rows(
                 Key::Entity,
-                self.related.iter().map(|other| row_with(other, self.due.get(&other.subject.to_string()), None)),
+                self.related.iter().map(|other| {
+                    let due = self.due.get(&other.subject.to_string()).map(String::as_str);
+                    row_with(other, &Detail { due, ..Detail::default() })
+                }),
             )
     }
 }

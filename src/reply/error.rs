@@ -29,7 +29,8 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         }
         ErrorKind::Corrupt => Next::run("hf-verify"),
         ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
-        ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,
+        // The message has the names that may be meant; a command that names this project again would fail, too.
+        ErrorKind::NoProject | ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,
     };
     let sum = match &error.kind {
         ErrorKind::Uncertain { .. } => {

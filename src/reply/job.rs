@@ -173,12 +173,16 @@ impl Replies for WaitOutcome {
             (false, _) => (Status::Running, again(self)),
         };
         let reply = Reply::new(status, sum).next(next).with_rows(Key::Job, self.jobs.iter().map(job));
+        let reply = if self.fulfilled { reply } else { reply.exit(WAIT_RAN_OUT) };
         match first {
             Some(view) => reply.with_lines(Key::Last5, last_lines(view)),
             None => reply,
         }
     }
 }
+
+/// EXIT of a wait that ran out before enough jobs had ended.
+const WAIT_RAN_OUT: u8 = 1;
 
 /// The command that continues the same wait.
 fn again(done: &WaitOutcome) -> Next {

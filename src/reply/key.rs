@@ -2,7 +2,7 @@
 //!
 //! hf-output(7) and the JSON Schema of replies are generated from this table. Keys are added, never removed or renamed.
 
-use super::value::{CellKind, Column, Shape, hidden, named, plain};
+use super::value::{CellKind, Column, Shape, hidden, named, optional, plain};
 
 const EVENT: &[Column] = &[
     plain("event_id", CellKind::Name),
@@ -28,10 +28,14 @@ const ENTITY: &[Column] = &[
     plain("ref", CellKind::Name),
     plain("status", CellKind::Text),
     plain("title", CellKind::Text),
-    hidden("holder", CellKind::Name),
+    optional("holder", CellKind::Name),
+    hidden("agent", CellKind::Name),
     hidden("project", CellKind::Text),
     hidden("created_at", CellKind::Time),
-    hidden("until", CellKind::Time),
+    hidden("expires_at", CellKind::Time),
+    optional("until", CellKind::Time),
+    optional("since", CellKind::Time),
+    optional("waits_for", CellKind::Text),
     named("due", CellKind::Text),
 ];
 const PLANNED: &[Column] = &[plain("task_id", CellKind::Name), plain("id", CellKind::Text)];
@@ -161,10 +165,12 @@ const STANDING: &[Column] = &[
     named("project", CellKind::Name),
     named("by", CellKind::Name),
     plain("why", CellKind::Text),
+    named("leave_by", CellKind::Time),
 ];
 
 const STEP: &[Column] =
     &[plain("number", CellKind::Number), named("of", CellKind::Number), plain("text", CellKind::Text)];
+const NOTE: &[Column] = &[plain("at", CellKind::Time), plain("by", CellKind::Name), plain("text", CellKind::Text)];
 const PAUSED: &[Column] = &[
     plain("since", CellKind::Time),
     named("until", CellKind::Time),
@@ -266,7 +272,7 @@ keys! {
     Files = "FILES", "files", Shape::Number, "how many files were copied";
     Path = "PATH", "path", Shape::Text, "the path of the file or directory";
     Projection = "PROJECTION", "totals", Shape::Rows(PROJECTION), "an entity type, how many there are, and how many in each state";
-    Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "an entity: subject, reference, status, and a short text if it has one";
+    Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "an entity: subject, reference, status, and a short text if it has one; hf-task list adds the holder and the end of its lease, or since when the task is in this state, and what it waits for";
     Stale = "STALE", "stale", Shape::Texts, "a projection file that is not current; a check says through which event it is";
     Difference = "DIFFERENCE", "differences", Shape::Texts, "a difference between a cache and the events";
     Root = "ROOT", "event_id", Shape::Text, "the event whose lineage is shown", for programs;
@@ -334,7 +340,7 @@ keys! {
     ExpiresAt = "EXPIRES_AT", "expires_at", Shape::Time, "when the session expires";
     Action = "ACTION", "action", Shape::Text, "what to do: start, hold or exit";
     Project = "PROJECT", "projects", Shape::Rows(PROJECT), "a project; in hf-status with its state, open sessions, tasks in progress, open tasks, and if it is paused or archived since when, by whom and why";
-    ResumedFromPause = "RESUMED_FROM_PAUSE", "resumed_from_pause", Shape::TrueOnly, "true if the project was resumed from a pause shortly before";
+    ResumedFromPause = "RESUMED_FROM_PAUSE", "resumed_from_pause", Shape::TrueOnly, "true if the project was resumed from a pause since you were last told";
     Instruction = "INSTRUCTION", "instruction", Shape::Text, "what to do first";
     Branch = "BRANCH", "branches", Shape::Rows(BRANCH), "a branch: reference, type, state, last activity, and label";
     Active = "ACTIVE", "active", Shape::Row(BRANCH), "the persona's active branch, with the same columns";
@@ -349,7 +355,7 @@ keys! {
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
-    Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
+    Standing = "STANDING", "standing", Shape::Row(STANDING), "while no work goes on: stopped, paused or archived, since when, by whom and why; for an agent, of a pause, also when its session ends at the latest";
     Interrupted = "INTERRUPTED", "interruptions", Shape::Rows(INTERRUPTED), "something took the agent away from its branch, or a message of the user waits: the message or task, whose it is, the branch, and its label; ADVICE says how to summarize it";
     Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work, and the projects that it is logged in to";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
@@ -364,11 +370,12 @@ keys! {
     Check = "CHECK", "checks", Shape::Rows(CHECK), "a check of the timer: what is checked; ok, failed, or unknown if it cannot be told; the details; and the command that helps";
     Description = "DESCRIPTION", "description", Shape::Text, "what the task is about";
     Step = "STEP", "step", Shape::Row(STEP), "the step of the task to work on: its number, how many there are, and what to do";
-    Handoff = "HANDOFF", "handoff", Shape::Text, "the operator's note for the task's holder";
-    Note = "NOTE", "note", Shape::Text, "what was left with the task by somebody who worked on it";
+    Handoff = "HANDOFF", "handoff", Shape::Row(NOTE), "the operator's note for the task's holder: when, by whom, and the text";
+    Note = "NOTE", "notes", Shape::Rows(NOTE), "a note that was left with the task, the latest last: when, by whom, and the text";
+    Notes = "NOTES", "note_count", Shape::Number, "how many notes the task has, if not all are shown; hf-branch recall --all --grep finds the others";
     Paused = "PAUSED", "paused", Shape::Row(PAUSED), "the pause that is over: since when and until when it lasted, by whom and why";
     Comment = "COMMENT", "comment", Shape::Text, "what the operator said when the work was resumed";
-    Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks during the pause: the task, the event, by whom and why";
+    Changed = "CHANGED", "changed", Shape::Texts, "what others changed about your tasks since you were last there: the task, the event, by whom and why; the latest five";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

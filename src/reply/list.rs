@@ -51,7 +51,15 @@ fn listed(done: &ListOutcome, entry: &ListEntry) -> Row {
     match entry {
         ListEntry::Entity(entity) => {
             let subject = entity.subject.to_string();
-            entity::row_with(entity, done.due.get(&subject), done.held_until.get(&subject).copied())
+            let standing = done.tasks.get(&subject);
+            let detail = entity::Detail {
+                due: done.due.get(&subject).map(String::as_str),
+                holder: entity.holder(),
+                until: standing.and_then(|standing| standing.held_until),
+                since: standing.and_then(|standing| standing.since),
+                waits_for: standing.and_then(|standing| standing.waits_for.as_deref()),
+            };
+            entity::row_with(entity, &detail)
         }
         ListEntry::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
     }

@@ -5,8 +5,8 @@ use crate::base::EntityId;
 use crate::machine::Phase;
 use crate::op::Recorded;
 use crate::op::session::{
-    Action, ActionReason, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, PauseChange, PauseOver,
-    RenewOutcome, ReportOutcome,
+    Action, ActionReason, LoginOutcome, LogoutOutcome, Meanwhile, MyTaskOutcome, NextOutcome, PauseOver, RenewOutcome,
+    ReportOutcome, TaskChange,
 };
 
 /// What an agent should do first after a pause.
@@ -25,13 +25,14 @@ impl Replies for LoginOutcome {
         let id = self.recorded.entity.as_ref().and_then(|session| EntityId::parse(session.subject.id()).ok());
         let id = id.filter(|_| self.can_work);
         let task = Next::run("hf-session").word("task");
-        session_reply(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)))
+        let reply = session_reply(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)));
+        with_meanwhile(reply, &self.meanwhile)
     }
 }
 
 impl Replies for RenewOutcome {
     fn reply(&self) -> Reply {
-        session_reply(&self.recorded)
+        with_meanwhile(session_reply(&self.recorded), &self.meanwhile)
     }
 }
 
@@ -89,14 +90,15 @@ impl Replies for NextOutcome {
             Action::Hold => Next::None,
             Action::Exit => Next::run("hf-session").word("logout"),
         };
-        Reply::new(Status::Ok, format!("{}: {}", self.agent, next_sentence(self)))
+        let reply = Reply::new(Status::Ok, format!("{}: {}", self.agent, next_sentence(self)))
             .next(next)
             .with_some(Key::Reason, self.reason.map(|reason| reason.as_str()))
             .with(Key::Action, self.action.as_str())
             .with_rows(Key::Project, [row![self.project.id()]])
             .with_some(Key::TaskId, self.task.as_ref().map(|task| task.name()))
             .with_some_row(Key::Step, self.task.as_ref().and_then(entity::active_step))
-            .with_some(Key::ExpiresAt, self.leave_by)
+            .with_some(Key::ExpiresAt, self.leave_by);
+        with_meanwhile(reply, &self.meanwhile)
     }
 }
 
@@ -105,15 +107,25 @@ fn pause_row(pause: &PauseOver) -> Row {
 }
 
 /// `T-0001 TaskEdited by user:jo: the direction was wrong`.
-fn change(change: &PauseChange) -> String {
+fn change(change: &TaskChange) -> String {
     let event = &change.event;
     let why = event.payload.get("reason").and_then(|why| why.as_str()).map(|why| format!(": {why}"));
     format!("{} {} by {}{}", change.task, event.event_type.as_str(), event.actor, why.unwrap_or_default())
 }
 
+/// Adds what happened since the agent was last there.
+fn with_meanwhile(reply: Reply, meanwhile: &Meanwhile) -> Reply {
+    let pause = meanwhile.pause.as_ref();
+    reply
+        .with_some(Key::ResumedFromPause, pause.map(|_| true))
+        .with_some(Key::Instruction, pause.map(|_| INSTRUCTION))
+        .with_some_row(Key::Paused, pause.map(pause_row))
+        .with_some(Key::Comment, pause.and_then(|pause| pause.comment.as_deref()))
+        .with_texts(Key::Changed, meanwhile.changes.iter().map(change))
+}
+
 impl Replies for MyTaskOutcome {
     fn reply(&self) -> Reply {
-        let resumed = self.resumed.as_ref();
         let reply = match &self.task {
             None => Reply::new(Status::NoTask, "no task is ready"),
             Some(task) => {
@@ -125,14 +137,9 @@ impl Replies for MyTaskOutcome {
                 Reply::new(status, sentence(task)).next(next).with(Key::TaskId, task.name())
             }
         };
-        let reply = reply
-            .acting(self.agent.clone())
-            .with_some(Key::State, self.task.as_ref().map(|task| task.phase.as_str()))
-            .with_some(Key::ResumedFromPause, resumed.map(|_| true))
-            .with_some(Key::Instruction, resumed.map(|_| INSTRUCTION))
-            .with_some_row(Key::Paused, resumed.map(pause_row))
-            .with_some(Key::Comment, resumed.and_then(|pause| pause.comment.as_deref()))
-            .with_texts(Key::Changed, resumed.iter().flat_map(|pause| &pause.changes).map(change))
+        let reply =
+            reply.acting(self.agent.clone()).with_some(Key::State, self.task.as_ref().map(|task| task.phase.as_str()));
+        let reply = with_meanwhile(reply, &self.meanwhile)
             .with_some(Key::Previous, self.checkpoint.as_deref())
             .with_some_row(Key::Step, self.task.as_ref().and_then(entity::active_step))
             .with_rows(Key::Event, self.events.iter().map(event::row))

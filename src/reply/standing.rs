@@ -1,13 +1,13 @@
-//! What every reply tells its caller. What stands in the way of all work: an agent is told to leave or to ask, an
-//! operator sees since when and why. And what took a persona away from its branch: how to close that activity with a
-//! summary, and where to go on; and what it had not reacted to before it did something.
+//! What every reply tells its caller. What stands in the way of all work: an agent is told to leave or to ask, and in a
+//! paused project why and by when; an operator sees since when and why. And what took a persona away from its branch: how
+//! to close that activity with a summary, and where to go on; and what it had not reacted to before it did something.
 
-use super::{Key, Next, Reply, Status, branch, row};
+use super::{Key, Next, Reply, Row, Status, branch, row};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityType, Subject, text};
+use crate::base::{EntityType, Subject, Timestamp, text};
 use crate::machine::Phase;
 use crate::op::branch::ChangeSeen;
-use crate::op::{CallersSituation, Context, Displacement, DisplacementCause, Obstacle, Standing};
+use crate::op::{CallersSituation, Context, Departure, Displacement, DisplacementCause, Obstacle, Standing};
 use crate::state::Entity;
 
 /// How much of a label is shown.
@@ -27,7 +27,7 @@ impl Reply {
             some => reply.with_rows(Key::Change, some.iter().map(branch::change)),
         };
         match &situation.standing {
-            Some(standing) => reply.with_standing(ctx, standing),
+            Some(standing) => reply.with_standing(ctx, standing, situation.departure),
             None => reply,
         }
     }
@@ -70,7 +70,7 @@ impl Reply {
     }
 
     /// Tells the caller what stands in the way, unless the reply takes it into account already.
-    fn with_standing(mut self, ctx: &Context, standing: &Standing) -> Reply {
+    fn with_standing(mut self, ctx: &Context, standing: &Standing, departure: Departure) -> Reply {
         if self.tells_standing {
             return self;
         }
@@ -85,27 +85,22 @@ impl Reply {
         }
         let is_agent = ctx.caller.actor.kind == ActorKind::Agent;
         if !is_agent && !ctx.caller.is_in_agent_shell() {
-            let Standing { obstacle, project, since, by, why } = standing;
-            let project = project.as_ref().map(Subject::id);
-            return self.with_row(
-                Key::Standing,
-                row![
-                    obstacle.as_str(),
-                    *since,
-                    project,
-                    by.as_deref(),
-                    Some(why.as_str()).filter(|why| !why.is_empty())
-                ],
-            );
+            return self.with_row(Key::Standing, standing_row(standing, None));
         }
         self.next = match standing.obstacle {
             Obstacle::Stopped => Next::OPERATOR,
-            Obstacle::Paused | Obstacle::Archived | Obstacle::SessionOver if is_agent => {
-                Next::run("hf-session").word("logout")
-            }
+            Obstacle::Paused if is_agent && departure.has_message => self.next.to_the_inbox(),
+            Obstacle::Paused | Obstacle::Archived | Obstacle::SessionOver if is_agent => match departure.can_log_out {
+                true => Next::run("hf-session").word("logout"),
+                false => Next::None,
+            },
             _ => Next::OPERATOR,
         };
-        self
+        // A refusal for this reason says the same in its sentence.
+        match standing.obstacle == Obstacle::Paused && is_agent && self.status != Status::ExitRequested {
+            true => self.with_row(Key::Standing, standing_row(standing, departure.by)),
+            false => self,
+        }
     }
 
     /// Marks a reply that already says what a stop, a pause or the end of a session means for the caller.
@@ -113,4 +108,22 @@ impl Reply {
         self.tells_standing = true;
         self
     }
+}
+
+impl Next {
+    /// The same step if it is about messages already, else to read what is unread.
+    fn to_the_inbox(self) -> Next {
+        match self.argv() {
+            [command, verb, ..] if command == "hf-branch" && (verb == "read" || verb == "inbox") => self,
+            _ => branch::read_inbox(),
+        }
+    }
+}
+
+/// What stands still, since when, by whom and why, and by when an agent has to leave.
+fn standing_row(standing: &Standing, leave_by: Option<Timestamp>) -> Row {
+    let Standing { obstacle, project, since, by, why } = standing;
+    let project = project.as_ref().map(Subject::id);
+    let why = Some(why.as_str()).filter(|why| !why.is_empty());
+    row![obstacle.as_str(), *since, project, by.as_deref(), why, leave_by]
 }

@@ -116,7 +116,7 @@ impl Status {
             ErrorKind::ExitRequested(_) => Status::ExitRequested,
             ErrorKind::Corrupt => Status::Corrupt,
             ErrorKind::Busy => Status::Busy,
-            ErrorKind::NotFound => Status::NotFound,
+            ErrorKind::NotFound | ErrorKind::NoProject => Status::NotFound,
             ErrorKind::NoVault => Status::NoVault,
             ErrorKind::System => Status::SystemError,
             ErrorKind::Uncertain { .. } => Status::Uncertain,

@@ -6,8 +6,8 @@ use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::pause::ProjectView;
 use crate::op::{
-    AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome, WATCHDOG_INSTALL,
-    WATCHDOG_LOOP,
+    AgentView, BackupOutcome, InitOutcome, ListFilter, Metric, MetricsOutcome, Problem, StatusOutcome,
+    WATCHDOG_INSTALL, WATCHDOG_LOOP,
 };
 
 impl Replies for InitOutcome {
@@ -42,12 +42,13 @@ impl Replies for BackupOutcome {
 impl Replies for StatusOutcome {
     /// Uses the names of seed 004's get_status.
     fn reply(&self) -> Reply {
+        let of = of_filter(&self.filter);
         let sum = match self.problems.first() {
             Some(Problem { subject, what, .. }) => {
                 let count = count_noun(self.problems.len(), "problem");
-                format!("{}; {count}; most urgent: {subject}: {what}", self.system)
+                format!("{}; {count}{of}; most urgent: {subject}: {what}", self.system)
             }
-            None => format!("{}; nothing needs attention", self.system),
+            None => format!("{}; nothing needs attention{of}", self.system),
         };
         let (status, next) = match self.problems.is_empty() {
             true => (Status::Ok, Next::None),
@@ -77,13 +78,20 @@ impl Replies for StatusOutcome {
     }
 }
 
+/// What a reply is limited to: ` in project brand for agent:builder`; empty if it is not limited.
+fn of_filter(filter: &ListFilter) -> String {
+    let project = filter.project.as_ref().map(|project| format!(" in project {project}"));
+    let actor = filter.actor.as_ref().map(|actor| format!(" for {actor}"));
+    project.into_iter().chain(actor).collect()
+}
+
 /// Seconds between two times, never negative.
 fn age(then: Timestamp, now: Timestamp) -> i64 {
     now.0.saturating_sub(then.0).max(0)
 }
 
 fn problem_row(problem: &Problem, now: Timestamp) -> Row {
-    let Problem { kind, since, subject, what, remedy } = problem;
+    let Problem { kind, since, subject, what, remedy, .. } = problem;
     row![*since, since.map(|since| age(since, now)), kind.as_str(), subject.as_str(), what.as_str(), remedy.to_string()]
 }
 

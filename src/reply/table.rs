@@ -175,13 +175,15 @@ fn is_for_programs(columns: &[Column], row: &Row) -> bool {
 }
 
 /// The columns to show, in order: the short ones first, the free text last. Subject and reference share a column,
-/// which shows the reference if there is one; of a time and its age, only the age is shown.
+/// which shows the reference if there is one; of a time and its age, only the age is shown, and of the times of an entity
+/// that nobody holds, only that of its creation.
 fn shown_columns(columns: &'static [Column], rows: &[&Row]) -> Vec<usize> {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
     let is_shown = |n: &usize| {
         let name = columns[*n].name;
         let is_merged = (name == "ref" && has("subject"))
             || (name == "is" && has("value"))
+            || (name == "since" && has("created_at"))
             || (columns[*n].kind == CellKind::Time && has("age"));
         let is_apart = FOR_PROGRAMS.contains(&name) || BELOW.contains(&name);
         !is_apart && !is_merged && rows.iter().any(|row| cell(columns, row, *n).is_some())
@@ -395,7 +397,9 @@ mod tests {
                 "Login form",
                 "agent:b",
                 None::<String>,
+                None::<String>,
                 later,
+                None::<Timestamp>,
                 at("2026-01-31T12:15:00Z")
             ],
             row![
@@ -403,6 +407,7 @@ mod tests {
                 "T-0002@b24d",
                 "Ready",
                 "ログイン画面を作る",
+                None::<String>,
                 None::<String>,
                 None::<String>,
                 earlier

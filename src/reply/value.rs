@@ -77,6 +77,8 @@ pub enum InText {
     Value,
     /// `name=value`.
     Named,
+    /// The same; left out if there is no value.
+    Optional,
     /// Not at all: the column is for JSON and tables; with `Shape::Objects`, for tables only.
     Hidden,
 }
@@ -89,6 +91,11 @@ pub const fn plain(name: &'static str, kind: CellKind) -> Column {
 /// A column that a line shows as `name=value`.
 pub const fn named(name: &'static str, kind: CellKind) -> Column {
     Column { name, kind, in_text: InText::Named }
+}
+
+/// A column that a line shows as `name=value` if it has a value, and leaves out otherwise.
+pub const fn optional(name: &'static str, kind: CellKind) -> Column {
+    Column { name, kind, in_text: InText::Optional }
 }
 
 /// A column that a line leaves out.
@@ -252,9 +259,13 @@ impl Row {
     /// The row as a line: its columns joined by spaces, without trailing ones that have no value.
     pub fn plain(&self, columns: &[Column]) -> String {
         let mut words: Vec<Option<String>> = (columns.iter().zip(&self.cells))
-            .filter(|(column, _)| column.in_text != InText::Hidden)
+            .filter(|(column, cell)| match column.in_text {
+                InText::Value | InText::Named => true,
+                InText::Optional => cell.is_some(),
+                InText::Hidden => false,
+            })
             .map(|(column, cell)| match column.in_text {
-                InText::Named if cell.is_some() => Some(format!("{}={}", column.name, cell.plain())),
+                InText::Named | InText::Optional if cell.is_some() => Some(format!("{}={}", column.name, cell.plain())),
                 _ if cell.is_some() => Some(cell.plain()),
                 _ => None,
             })

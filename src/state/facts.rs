@@ -27,6 +27,8 @@ enum FactSource {
     Steps,
     /// The steps, with the mark of one of them changed.
     MarkedStep,
+    /// The steps; if this member of the payload says why they are not needed, those that are open are skipped.
+    SkippedSteps(&'static str),
     /// A digest of the payload and of the previous digest.
     Content,
     /// The same, if the payload has one of these members.
@@ -96,6 +98,13 @@ enum FactSource {
     FirstLine(&'static str),
     /// The ids of the last few events, with this event's id added.
     LastIds,
+    /// The same, if the payload has this member.
+    LastIdsIf(&'static str),
+    /// The fact plus one, if the payload has this member.
+    IncrementIf(&'static str),
+    /// The event's id, if the payload has this member; otherwise the fact is kept if the same holder gets the task again,
+    /// else removed.
+    EventIdOfClaim(&'static str),
 }
 
 use FactSource::*;
@@ -151,6 +160,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskProposed, STEPS, Steps),
     (EntityType::Task, Kind::TaskEdited, STEPS, Steps),
     (EntityType::Task, Kind::StepMarked, STEPS, MarkedStep),
+    (EntityType::Task, Kind::TaskSucceeded, STEPS, SkippedSteps("skipped")),
     (EntityType::Task, Kind::StepMarked, "_marked_by", EventId),
     (EntityType::Task, Kind::TaskProposed, "priority", Payload("priority")),
     (EntityType::Task, Kind::TaskEdited, "priority", Payload("priority")),
@@ -159,6 +169,11 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskEdited, "_edited_by", EventId),
     (EntityType::Task, Kind::TaskNoted, "note", Payload("text")),
     (EntityType::Task, Kind::TaskNoted, "_noted_by", EventId),
+    (EntityType::Task, Kind::TaskNoted, "_notes", LastIds),
+    (EntityType::Task, Kind::TaskNoted, "_note_count", Increment),
+    (EntityType::Task, Kind::TaskAssigned, "_notes", LastIdsIf("handoff")),
+    (EntityType::Task, Kind::TaskAssigned, "_note_count", IncrementIf("handoff")),
+    (EntityType::Task, Kind::TaskAssigned, "_handoff_by", EventIdOfClaim("handoff")),
     (EntityType::Task, Kind::TaskProposed, "_proposed_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
     (EntityType::Task, Kind::TaskEdited, "after", Payload("after")),
@@ -385,6 +400,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Session, Kind::SessionStarted, "started_at", Time),
     (EntityType::Session, Kind::SessionStarted, "expires_at", TimePlusSeconds("ttl_seconds")),
     (EntityType::Session, Kind::SessionRenewed, "expires_at", TimePlusSeconds("ttl_seconds")),
+    (EntityType::Session, Kind::SessionRenewed, "_renewed_by", EventId),
     (EntityType::Session, Kind::SessionCut, "expires_at", AtMostTimePlusSeconds("seconds")),
     (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
     (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
@@ -529,6 +545,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             Some(steps) => steps,
             None => return FactChange::Keep,
         },
+        SkippedSteps(member) => match with_skipped(entity, event.payload.get(*member)) {
+            Some(steps) => steps,
+            None => return FactChange::Keep,
+        },
         Content => content(entity, event).to_string().into(),
         ContentIf(members) if !members.iter().any(|member| event.payload.contains_key(*member)) => {
             return FactChange::Keep;
@@ -622,7 +642,16 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             Some(text) => super::branch::brief(text).into(),
             None => return FactChange::Keep,
         },
-        LastIds => super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
+        LastIdsIf(member) | IncrementIf(member) if !event.payload.contains_key(*member) => return FactChange::Keep,
+        IncrementIf(_) => (entity.count(name) + 1).into(),
+        EventIdOfClaim(member) => match event.payload.contains_key(*member) {
+            true => event.id.to_string().into(),
+            false if event.payload.get("holder") == entity.facts.get("holder") => return FactChange::Keep,
+            false => return FactChange::Remove,
+        },
+        LastIds | LastIdsIf(_) => {
+            super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT)
+        }
     })
 }
 
@@ -702,8 +731,25 @@ fn with_mark(task: &Entity, event: &Event) -> Option<Value> {
     let mut steps = task.facts.get(STEPS)?.as_array()?.clone();
     let number = event.payload.get("step").and_then(Value::as_u64)?;
     let step = steps.get_mut(usize::try_from(number).ok()?.checked_sub(1)?)?;
-    step["mark"] = event.payload.get("mark")?.clone();
+    *step = marked(step, event.payload.get("mark")?, event.payload.get("reason"));
     Some(steps.into())
+}
+
+/// A step with another mark, and the reason for it if there is one.
+fn marked(step: &Value, mark: &Value, reason: Option<&Value>) -> Value {
+    let mut marked = json!({"text": step["text"], "mark": mark});
+    if let Some(reason) = reason {
+        marked["reason"] = short(reason);
+    }
+    marked
+}
+
+/// The steps of a task, the open ones skipped for a reason; none if there is no reason or no such step.
+fn with_skipped(task: &Entity, reason: Option<&Value>) -> Option<Value> {
+    let steps = task.facts.get(STEPS)?.as_array().filter(|_| reason.is_some())?;
+    let is_open = |step: &Value| step["mark"] == "open";
+    let skip = |step: &Value| if is_open(step) { marked(step, &"skipped".into(), reason) } else { step.clone() };
+    Some(steps.iter().map(skip).collect())
 }
 
 /// What an approval is bound to: a digest of everything recorded about the entity's content so far.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{EntityType, Timestamp, Ulid, limits};
+use crate::base::{Actor, EntityType, Timestamp, Ulid, limits};
 use crate::event::kind::{OPERATOR_KEY, OPERATOR_KEYS, RecordedBy, SideEffect};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::Phase;
@@ -101,7 +101,12 @@ impl Tally {
                 self.settings_since.get_or_insert(event.id);
             }
             self.observe_keys(kind, event);
-            if kind.row().by == RecordedBy::Operator {
+            let is_act = match kind.row().by {
+                RecordedBy::Operator => true,
+                RecordedBy::OperatorOrProposer => Actor::parse(&event.actor).is_ok_and(|actor| !actor.is_autonomous()),
+                RecordedBy::Anyone | RecordedBy::NotAgents | RecordedBy::Reactor => false,
+            };
+            if is_act {
                 self.last_act = Some(event.id);
             }
             self.observe_batch(kind, event);

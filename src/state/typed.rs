@@ -198,6 +198,11 @@ views! {
         /// What somebody who worked on it left for the next, and the event with the whole text.
         note: text = "note",
         noted_by: event = "_noted_by",
+        /// The ids of the events with the latest notes and handoffs, and how many there are.
+        notes: texts = "_notes",
+        note_count: count = "_note_count",
+        /// The event with the operator's note for its holder.
+        handoff_by: event = "_handoff_by",
         /// The ids of the tasks that must succeed first.
         after: texts = "after",
         is_destructive: flag = "destructive",
@@ -442,6 +447,9 @@ views! {
         project_id: text = "project_id",
         expires_at: time = "expires_at",
         ended_at: time = "ended_at",
+        end_reason: text = "end_reason",
+        /// The event that renewed it last.
+        renewed_by: event = "_renewed_by",
     }
 
     /// One line of a persona's activity.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::super::task::{WorkBrief, brief};
+use super::super::task::{TaskNote, WorkBrief, brief};
 use super::super::{Context, Recorded, artifact, constraint};
 use super::{FullMessage, knowledge, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Timestamp, Ulid, limits, text};
@@ -371,7 +371,9 @@ pub(super) fn current(
             true => ContextLines::default(),
             false => tail(thread_of(state, &bare.root).as_ref())?,
         };
+        let work = bare.task.as_ref().map(|task| work(snapshot, state, task, persona, wanted)).transpose()?;
         let mut context = BranchContext {
+            work: work.unwrap_or_default(),
             elsewhere: memory.elsewhere(&bare.root, &branch),
             elsewhere_total: (bare.root.as_branch().heard_count() as usize)
                 .saturating_sub(usize::from(branch.as_branch().is_heard_of())),
@@ -386,7 +388,7 @@ pub(super) fn current(
     })
 }
 
-/// The context without any messages.
+/// The context without anything that is read from the log.
 pub(super) fn without_messages(
     ctx: &Context,
     state: &State,
@@ -403,11 +405,10 @@ pub(super) fn without_messages(
         Some(_) => constraint::active(state).texts,
         None => Vec::new(),
     };
-    let work = task.as_ref().map(|task| work(state, task, persona, budget / PARTS)).unwrap_or_default();
     let context = BranchContext {
         now: ctx.now.timestamp(),
         task,
-        work,
+        work: Vec::new(),
         constraints,
         knowledge: Vec::new(),
         elsewhere: Vec::new(),
@@ -428,9 +429,16 @@ pub(super) fn without_messages(
 
 /// What a persona has to know about its task: whose it is if not its own, what it is about, where it goes on, and what
 /// was left with it.
-fn work(state: &State, task: &Entity, persona: &EntityId, wanted: usize) -> Vec<(String, String)> {
+fn work(
+    log: &dyn Log,
+    state: &State,
+    task: &Entity,
+    persona: &EntityId,
+    wanted: usize,
+) -> Result<Vec<(String, String)>> {
     let known = task.as_task();
-    let WorkBrief { description, handoff, note } = brief(state, task);
+    let WorkBrief { description, notes } = brief(log, state, task)?;
+    let said = |note: &TaskNote| format!("{} ({}, {})", note.text, note.by, note.at);
     let is_others = |holder: &&str| holder.strip_prefix("agent:") != Some(persona.as_str());
     let holder = task.holder().filter(is_others).map(|holder| format!("{holder}, not you"));
     let steps = known.steps();
@@ -440,18 +448,15 @@ fn work(state: &State, task: &Entity, persona: &EntityId, wanted: usize) -> Vec<
     let done: Vec<String> = done.map(|step| format!("{} {} ({})", step.number, step.text, step.mark)).collect();
     let done = Some(done.join(", ")).filter(|done| !done.is_empty());
     let named = |name: &str, text: Option<String>| text.map(|text| (name.to_owned(), text));
-    [
+    let lines = [
         named("Held by", holder),
         named("Description", description),
         step,
-        named("Handoff", handoff),
-        named("Note", note),
-        named("Steps so far", done),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|(name, text)| (name, words::cut(&text, wanted)))
-    .collect()
+        named("Handoff", notes.handoff.as_ref().map(said)),
+    ];
+    let notes = notes.latest.iter().map(|note| named("Note", Some(said(note))));
+    let lines = lines.into_iter().chain(notes).chain([named("Steps so far", done)]).flatten();
+    Ok(lines.map(|(name, text)| (name, words::cut(&text, wanted))).collect())
 }
 
 /// The current thread of a branch.

@@ -80,8 +80,8 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let request =
             ListRequest { phases, limit, cursor, ..ListRequest::first_page(Projection::Of(EntityType::Branch)) };
         let (due, now) = (Default::default(), ctx.now.timestamp());
-        let held_until = Default::default();
-        let page = ListOutcome { entries, due, held_until, next_cursor, more, head: snapshot.head(), request, now };
+        let tasks = Default::default();
+        let page = ListOutcome { entries, due, tasks, next_cursor, more, head: snapshot.head(), request, now };
         Ok(BranchesOutcome { page, active })
     })
 }

@@ -20,6 +20,15 @@ use crate::state::{Entity, State};
 /// How many events are read for one page at most.
 const SCANNED_MAX_EVENTS: usize = 5_000;
 
+/// The events with something that was left with a task or a session: the member with the text, and what it is.
+const REMARKS: &[(Kind, &str, &str)] = &[
+    (Kind::TaskNoted, "text", "Note"),
+    (Kind::TaskAssigned, "handoff", "Handoff"),
+    (Kind::StepMarked, "reason", "Skipped"),
+    (Kind::TaskSucceeded, "skipped", "Skipped"),
+    (Kind::SessionEnded, "summary", "Summary"),
+];
+
 /// What to recall.
 #[derive(Clone, Debug)]
 pub struct RecallRequest {
@@ -69,11 +78,23 @@ struct RecalledResult {
     text: String,
 }
 
+/// What was left with a task: a note, a handoff, why a step was skipped; or the summary of a session.
+#[derive(Debug)]
+struct RecalledRemark {
+    about: Entity,
+    at: String,
+    by: String,
+    /// What it is, in a word.
+    kind: &'static str,
+    text: String,
+}
+
 #[derive(Debug)]
 pub struct RecallOutcome {
     branches: Vec<(Entity, Vec<RecalledThread>)>,
     pages: Vec<RecalledPage>,
     results: Vec<RecalledResult>,
+    remarks: Vec<RecalledRemark>,
     pub threads: usize,
     pub messages: usize,
     /// Where the next page begins, if there is one.
@@ -89,6 +110,11 @@ impl RecallOutcome {
     /// How many results of tasks were found.
     pub fn result_count(&self) -> usize {
         self.results.len()
+    }
+
+    /// How many notes about tasks and summaries of sessions were found.
+    pub fn remark_count(&self) -> usize {
+        self.remarks.len()
     }
 }
 
@@ -161,7 +187,8 @@ fn ends(memory: &Memory<'_>, name: &EntityId, one: Option<Entity>, request: &Rec
         }
     }
     let next_cursor = last.filter(|_| more);
-    Ok(RecallOutcome { branches: found, pages: Vec::new(), results: Vec::new(), threads, messages: 0, next_cursor })
+    let (pages, results, remarks) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(RecallOutcome { branches: found, pages, results, remarks, threads, messages: 0, next_cursor })
 }
 
 /// Reads the log for what a persona said and heard.
@@ -178,6 +205,7 @@ struct Search<'a> {
     found: BTreeMap<(u64, u64), (Entity, RecalledThread)>,
     pages: Vec<RecalledPage>,
     results: Vec<RecalledResult>,
+    remarks: Vec<RecalledRemark>,
     count: usize,
 }
 
@@ -194,8 +222,9 @@ fn in_detail(
     };
     let word = request.grep.as_ref().map(|word| text::caseless(word));
     let (conversations, found) = (BTreeMap::new(), BTreeMap::new());
-    let (pages, results) = (Vec::new(), Vec::new());
-    let mut search = Search { memory, persona, branch, thread, word, conversations, found, pages, results, count: 0 };
+    let (pages, results, remarks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut search =
+        Search { memory, persona, branch, thread, word, conversations, found, pages, results, remarks, count: 0 };
     let next_cursor = search.run(request)?;
     if next_cursor.is_none() || request.cursor.is_none() {
         search.add_ending(request.cursor.is_none(), next_cursor.is_none())?;
@@ -210,7 +239,8 @@ fn in_detail(
     let all = || branches.iter().flat_map(|(_, threads)| threads);
     let threads = all().filter(|recalled| recalled.thread.is_some()).count();
     let messages = all().map(|recalled| recalled.messages.len() + recalled.tail.len()).sum();
-    Ok(RecallOutcome { threads, messages, branches, pages: search.pages, results: search.results, next_cursor })
+    let (pages, results, remarks) = (search.pages, search.results, search.remarks);
+    Ok(RecallOutcome { threads, messages, branches, pages, results, remarks, next_cursor })
 }
 
 fn thread_with_number(state: &State, branch: &Entity, number: u64) -> Result<Entity> {
@@ -255,7 +285,14 @@ impl Search<'_> {
             let created = self.memory.event(branch.first_event)?;
             Ok(created.parents.into_iter().chain([created.id]).min())
         };
-        let root = || self.memory.state.root(self.persona).map_or(Ok(None), |root| of_branch(&root));
+        let state = self.memory.state;
+        // It may have worked on something before it had a branch, and what it works on may be older than itself.
+        let everything = || {
+            let root = state.root(self.persona).map_or(Ok(None), |root| of_branch(&root))?;
+            let me = state.entity(&Subject::new(EntityType::Agent, self.persona.clone()));
+            let held = state.held_by(&format!("agent:{}", self.persona)).into_iter().map(|task| task.first_event);
+            Ok(held.chain(root).chain(me.map(|me| me.first_event)).min())
+        };
         match (&self.branch, &self.thread) {
             (Some(branch), Some(thread)) if branch.as_branch().partner_id().is_some() => {
                 match thread.as_thread().anchor().and_then(|before| self.memory.state.entity(&before)) {
@@ -265,7 +302,7 @@ impl Search<'_> {
             }
             (_, Some(thread)) => Ok(Some(thread.first_event)),
             (Some(branch), None) => of_branch(branch),
-            (None, None) => root(),
+            (None, None) => everything(),
         }
     }
 
@@ -317,9 +354,43 @@ impl Search<'_> {
                     self.results.push(RecalledResult { task, at, text });
                 }
             }
+            Some(kind) if self.word.is_some() => self.look_for_remark(kind, event),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Looks for something that was left with one of the persona's tasks, or with its session.
+    fn look_for_remark(&mut self, kind: Kind, event: &Event) {
+        let Some((member, what)) = REMARKS.iter().find(|row| row.0 == kind).map(|row| (row.1, row.2)) else { return };
+        let text = event.payload.get(member).and_then(Value::as_str).filter(|text| self.has_word(text));
+        let Some((about, text)) = self.own_subject(event).zip(text) else { return };
+        let (at, by) = (event.timestamp.to_string(), event.actor.clone());
+        // A summary that was left with the task is also that of the session.
+        let is_repeated = |last: &RecalledRemark| {
+            kind == Kind::SessionEnded && (&last.at, &last.by, last.text.as_str()) == (&at, &by, text)
+        };
+        if !self.remarks.last().is_some_and(is_repeated) {
+            self.count += 1;
+            self.remarks.push(RecalledRemark { about, at, by, kind: what, text: text.to_owned() });
+        }
+    }
+
+    /// The task or session that an event is about, if it is the persona's and wanted.
+    fn own_subject(&self, event: &Event) -> Option<Entity> {
+        let me = format!("agent:{}", self.persona);
+        let about = self.memory.state.entity(&Subject::parse(&event.subject).ok()?)?.into_owned();
+        if about.subject.entity == EntityType::Session {
+            let is_own = about.as_session().agent() == Some(self.persona.as_str());
+            return (is_own && self.branch.is_none()).then_some(about);
+        }
+        let known = about.as_task();
+        let is_own = event.actor == me
+            || known.recorded_holder() == Some(&me)
+            || known.past_holders().any(|holder| holder == me);
+        let of_task = |branch: &Entity| branch.as_branch().task().as_ref() == Some(&about.subject);
+        let is_wanted = self.thread.is_none() && self.branch.as_ref().is_none_or(of_task);
+        (is_own && is_wanted).then_some(about)
     }
 
     /// The task whose run the persona finished with an event, if it is wanted: there may be no branch for it.
@@ -402,6 +473,11 @@ impl RecallOutcome {
             out += &format!("# {} {title}, {at}\n", task.name());
             indented(&mut out, "Summary: ", text);
         }
+        for RecalledRemark { about, at, by, kind, text } in &self.remarks {
+            let title = about.title().map(|title| format!(" {}", text::escape(title))).unwrap_or_default();
+            out += &format!("# {}{title}, {at}\n", about.name());
+            indented(&mut out, &format!("{kind} by {by}: "), text);
+        }
         for (branch, threads) in &self.branches {
             let label = text::escape(branch.as_branch().label().unwrap_or_default());
             let kind = branch.as_branch().branch_type().unwrap_or_default();
@@ -466,10 +542,17 @@ impl RecallOutcome {
                 "ref": result.task.name(), "title": result.task.as_task().title(), "at": result.at, "summary": result.text,
             })
         };
+        let of_remark = |remark: &RecalledRemark| {
+            json!({
+                "ref": remark.about.name(), "title": remark.about.title(), "at": remark.at, "by": remark.by,
+                "kind": remark.kind.to_lowercase(), "text": remark.text,
+            })
+        };
         json!({
             "schema": 1, "branches": self.branches.iter().map(of_branch).collect::<Vec<_>>(),
             "knowledge": self.pages.iter().map(of_page).collect::<Vec<_>>(),
-            "results": self.results.iter().map(of_result).collect::<Vec<_>>(), "next_cursor": self.next_cursor,
+            "results": self.results.iter().map(of_result).collect::<Vec<_>>(),
+            "notes": self.remarks.iter().map(of_remark).collect::<Vec<_>>(), "next_cursor": self.next_cursor,
         })
     }
 }

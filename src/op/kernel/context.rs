@@ -92,10 +92,23 @@ pub struct SeenStanding(Arc<Mutex<Option<CallersSituation>>>);
 pub struct CallersSituation {
     /// What stands in the way of its work.
     pub standing: Option<Standing>,
+    /// How it leaves what stands still, if it is an agent.
+    pub departure: Departure,
     /// What took it away from its branch, if it is a persona.
     pub displacement: Option<Displacement>,
     /// The events that it had not reacted to, and that no longer wait for it because of what this call recorded.
     pub reacted_to: Vec<Ulid>,
+}
+
+/// How an agent leaves a project in which no work goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departure {
+    /// Whether it has something to log out of.
+    pub can_log_out: bool,
+    /// When its session ends at the latest.
+    pub by: Option<Timestamp>,
+    /// Whether a message waits for it.
+    pub has_message: bool,
 }
 
 impl Clone for SeenStanding {
@@ -116,10 +129,10 @@ impl SeenStanding {
     }
 
     /// Replaces what was found; what the call has reacted to is kept.
-    pub(super) fn set(&self, standing: Option<Standing>, displacement: Option<Displacement>) {
+    pub(super) fn set(&self, situation: CallersSituation) {
         if let Ok(mut found) = self.0.lock() {
             let reacted_to = found.take().unwrap_or_default().reacted_to;
-            *found = Some(CallersSituation { standing, displacement, reacted_to });
+            *found = Some(CallersSituation { reacted_to, ..situation });
         }
     }
 

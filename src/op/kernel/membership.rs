@@ -4,7 +4,7 @@ use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Result, text};
 use crate::machine;
-use crate::policy::project::{self, Membership};
+use crate::policy::project::{self, LOGOUT, Membership};
 use crate::policy::rules;
 use crate::state::State;
 
@@ -39,7 +39,7 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     let session = state.find(name, EntityType::Session).ok().and_then(|subject| state.entity(&subject));
     let Some(session) = session else {
         let why = format!("session '{}' not found", text::cut(name, 40));
-        return Ok(Membership::InvalidSession(why));
+        return Ok(Membership::InvalidSession { why, has_left: false });
     };
     if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.as_session().agent())
         && me != agent
@@ -48,6 +48,7 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     }
     // A session past its limit was ended when the transaction was opened.
     let ended = session.phase != machine::Phase::Active;
+    let has_left = session.as_session().end_reason() == Some(LOGOUT);
     Ok(match project::project_of(&session) {
         Some(project) if !ended => {
             Membership::Session { project, agent: session.as_session().agent().map(str::to_owned) }
@@ -55,8 +56,11 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
         // Nobody can log in to an archived project.
         Some(project) if project::phase(state, &project) == machine::Phase::Archived => {
             let why = format!("session {} has ended: project {} is archived", session.name(), project.id());
-            Membership::InvalidSession(format!("{why}, which is final; leave it"))
+            Membership::InvalidSession { why: format!("{why}, which is final; leave it"), has_left }
         }
-        _ => Membership::InvalidSession(format!("session {} has ended; log in again", session.name())),
+        _ => {
+            let why = format!("session {} has ended; log in again", session.name());
+            Membership::InvalidSession { why, has_left }
+        }
     })
 }

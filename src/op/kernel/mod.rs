@@ -23,8 +23,8 @@ mod transaction;
 mod view;
 
 pub use context::{
-    Caller, CallersSituation, Context, GivenSignature, Host, Prompts, SeenStanding, Shell, Signing, SupervisorProgram,
-    check_actor,
+    Caller, CallersSituation, Context, Departure, GivenSignature, Host, Prompts, SeenStanding, Shell, Signing,
+    SupervisorProgram, check_actor,
 };
 pub(in crate::op) use membership::check_project;
 pub use recorded::{Recorded, is_stopped, record_all, record_one};

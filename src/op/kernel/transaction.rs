@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::context::{Context, Host, SeenStanding};
+use super::context::{CallersSituation, Context, Departure, Host, SeenStanding};
 use super::membership::{check_project, membership};
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
+use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::chain::Head;
 use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
@@ -202,7 +202,28 @@ impl<'v> Transaction<'v> {
     /// took the caller away from its branch.
     pub(super) fn notice(&self, about: Option<&Subject>) {
         let displacement = self.caller.agent().and_then(|agent| displacement(self.state(), &agent));
-        self.standing.set(self.obstacle(about), displacement);
+        let standing = self.obstacle(about);
+        let departure = standing.as_ref().map(|standing| self.departure(standing)).unwrap_or_default();
+        self.standing.set(CallersSituation { standing, departure, displacement, ..CallersSituation::default() });
+    }
+
+    /// How the caller leaves what stands still.
+    fn departure(&self, standing: &Standing) -> Departure {
+        let of_session = match &self.membership {
+            Membership::Session { agent, .. } => agent.as_deref().and_then(|agent| EntityId::parse(agent).ok()),
+            _ => None,
+        };
+        let Some(agent) = of_session.or_else(|| self.caller.agent()) else { return Departure::default() };
+        let seats = standing.project.as_ref().map(|project| project::sessions(self.state(), project));
+        let mut seats = seats.unwrap_or_default();
+        seats.retain(|session| session.as_session().agent() == Some(agent.as_str()));
+        let is_void = matches!(self.membership, Membership::InvalidSession { has_left: false, .. });
+        let root = self.state().root(&agent);
+        Departure {
+            can_log_out: is_void || !seats.is_empty(),
+            by: seats.iter().filter_map(|session| session.as_session().expires_at()).max(),
+            has_message: root.is_some_and(|root| root.as_branch().unread() > 0),
+        }
     }
 
     /// The events that the caller, a persona, has not reacted to.
@@ -214,7 +235,7 @@ impl<'v> Transaction<'v> {
     /// What stands in the way.
     fn obstacle(&self, about: Option<&Subject>) -> Option<Standing> {
         let project = match &self.membership {
-            Membership::InvalidSession(why) => {
+            Membership::InvalidSession { why, .. } => {
                 return Standing::of_system(self.state()).or_else(|| Some(Standing::session_over(why)));
             }
             Membership::Session { project, .. } => project,

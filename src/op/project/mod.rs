@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Context;
+use super::task::TaskStanding;
 use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
@@ -189,8 +190,8 @@ pub struct ListOutcome {
     pub entries: Vec<ListEntry>,
     /// Why entries differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
-    /// When claims on tasks expire, by subject.
-    pub held_until: BTreeMap<String, Timestamp>,
+    /// How tasks that have not ended stand, by subject.
+    pub tasks: BTreeMap<String, TaskStanding>,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<EntityId>,
     pub more: bool,
@@ -254,12 +255,11 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
             ListEntry::Key(..) => None,
         })
     };
-    let tasks = entities().filter(|entity| entity.holder().is_some());
-    let held_until = tasks.filter_map(|task| Some((task.subject.to_string(), view.moment().held_until(task)?)));
-    let held_until = held_until.collect();
+    let tasks = entities().filter(|entity| entity.subject.entity == EntityType::Task);
+    let tasks = tasks.map(|task| (task.subject.to_string(), TaskStanding::read(&view, task))).collect();
     let (mut due, head) = (view.due_among(entities()), view.log().head());
     due.extend(entities().filter_map(|task| super::job::mark(&vault, task)));
-    Ok(ListOutcome { entries, due, held_until, next_cursor, more, head, request, now: ctx.now.timestamp() })
+    Ok(ListOutcome { entries, due, tasks, next_cursor, more, head, request, now: ctx.now.timestamp() })
 }
 
 fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<ListEntry>> {

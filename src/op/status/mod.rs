@@ -1,6 +1,7 @@
 //! hf-status: the state of the whole system on one screen: its agents, and everything that needs somebody. And metrics.
 
 mod problems;
+mod scope;
 
 use std::sync::Arc;
 
@@ -8,17 +9,18 @@ use super::pause::{ProjectView, views};
 use super::project;
 use super::watchdog::{self, WatchdogRequest};
 use super::{Context, Host, ListFilter, Mode};
-use crate::base::{Actor, EntityId, EntityType, Result, Subject, Timestamp, Ulid, names};
+use crate::base::{Actor, EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, Phase};
 use crate::op::kernel::View;
-use crate::policy::approval;
 use crate::policy::due;
 use crate::policy::liveness::{DeepWorkMode, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Regime, Setting};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
+
+use scope::StatusScope;
 
 pub use problems::{Problem, WATCHDOG_INSTALL, WATCHDOG_LATE_INTERVALS, WATCHDOG_LOOP};
 
@@ -54,6 +56,8 @@ pub struct StatusOutcome {
     /// Remarks that are not problems.
     pub notices: Vec<String>,
     pub warnings: Vec<String>,
+    /// What it is limited to.
+    pub filter: ListFilter,
 }
 
 names! {
@@ -85,34 +89,34 @@ pub struct AgentView {
     pub projects: Vec<String>,
 }
 
-impl StatusOutcome {
-    /// The same with only the projects and agents of a filter. What needs attention is not filtered.
-    pub fn only(mut self, filter: &ListFilter) -> StatusOutcome {
-        let project = filter.project.as_ref().map(EntityId::as_str);
-        self.projects.retain(|view| project.is_none_or(|project| view.name == project));
-        let is_there = |agent: &AgentView| project.is_none_or(|project| agent.projects.iter().any(|p| p == project));
-        let is_it = |agent: &AgentView| filter.actor.as_ref().is_none_or(|actor| actor.name() == agent.name);
-        self.agents.retain(|agent| is_there(agent) && is_it(agent));
-        self
-    }
+/// What to show.
+#[derive(Clone, Debug, Default)]
+pub struct StatusRequest {
+    /// Only what concerns this project or this actor, and what concerns everybody.
+    pub filter: ListFilter,
 }
 
-pub fn status(ctx: &Context) -> Result<StatusOutcome> {
+pub fn status(ctx: &Context, request: StatusRequest) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let now = ctx.now.timestamp();
     // What the watchdog would report now, whether or not one is running; the answer does not depend on who asks.
     let tick = watchdog::watchdog(&like_the_last_tick(ctx, &vault)?, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
+    // What is due may have taken somebody out of a project; the record says where they are.
+    let scope = StatusScope::of_filter(view.recorded(), request.filter);
     let system = state.entity(&Subject::SYSTEM);
     let stopped = state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
     let from = system.as_ref().and_then(|system| system.as_system().running_since()).unwrap_or(now);
-    let (problems, notices) = problems::find(ctx, &vault, &view, &tick)?;
-    let signs = tick.agents.iter().map(|signs| {
+    let (mut problems, notices) = problems::find(ctx, &vault, &view, &tick)?;
+    problems.retain(|problem| scope.has(view.recorded(), &problem.concerns));
+    let signs = tick.agents.iter().filter(|signs| scope.has_agent(view.recorded(), &signs.agent)).map(|signs| {
         let failing = tick.findings.iter().filter(|f| f.subject == signs.agent && f.level == Level::Error);
         agent_view(state, now, signs, failing.map(|finding| finding.code.to_string()).collect())
     });
+    let mut projects = views(state);
+    projects.retain(|view| scope.has_project(&view.name));
     Ok(StatusOutcome {
         hive: view.config().text(Setting::HiveName),
         regime: Regime::of(view.recorded()),
@@ -121,13 +125,10 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
             false if ProjectActivity::read(state).all_paused() => SystemState::Paused,
             false => SystemState::Running,
         },
-        projects: views(state),
-        tasks: state.tally().phases(EntityType::Task).collect(),
+        projects,
+        tasks: scope.tasks(state),
         agents: signs.collect(),
-        pending_approvals: approval::OPEN
-            .iter()
-            .map(|phase| state.tally().in_phase(EntityType::Decision, *phase))
-            .sum(),
+        pending_approvals: scope.pending_approvals(state),
         last_event: last.map(|event| (event.id, event.timestamp)),
         watchdog: vault.last_tick()?,
         uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
@@ -135,6 +136,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         problems,
         notices,
         warnings: tick.warnings,
+        filter: scope.filter,
     })
 }
 

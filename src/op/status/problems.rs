@@ -6,6 +6,7 @@ use super::super::Context;
 use super::super::watchdog::WatchdogOutcome;
 use serde_json::Value;
 
+use super::scope::Concern;
 use crate::base::{EntityId, EntityType, ErrorKind, Reason, Result, ShortRef, Subject, Timestamp, limits, names, text};
 use crate::job::JobLiveness;
 use crate::machine::Phase;
@@ -61,6 +62,8 @@ pub struct Problem {
     pub subject: String,
     pub what: String,
     pub remedy: Remedy,
+    /// Whom it concerns.
+    pub concerns: Concern,
 }
 
 /// The command that deals with a problem. Words in capitals are for the operator to fill in.
@@ -124,8 +127,16 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// Adds a problem that concerns everybody.
     fn add(&mut self, kind: ProblemKind, since: Option<Timestamp>, subject: String, what: String, remedy: Remedy) {
-        self.problems.push(Problem { kind, since, subject, what, remedy });
+        self.problems.push(Problem { kind, since, subject, what, remedy, concerns: Concern::default() });
+    }
+
+    /// Says about which entity the problem is that was added last.
+    fn about(&mut self, entity: &Entity) {
+        if let Some(last) = self.problems.last_mut() {
+            last.concerns = Concern::of_entity(entity);
+        }
     }
 
     fn stop(&mut self) {
@@ -140,14 +151,15 @@ impl Finder<'_> {
         // One that is only due has no reference yet; what is due is listed instead.
         for escalation in self.view.recorded().in_phase(EntityType::Escalation, Phase::Open, PROBLEMS_MAX) {
             let known = escalation.as_escalation();
-            let about = known.about().and_then(|about| self.state.entity(&about));
-            let about = about.map(|about| about.spoken_name()).unwrap_or_default();
+            let target = known.about().and_then(|about| self.state.entity(&about)).map(|target| target.into_owned());
+            let about = target.as_ref().map(|about| about.spoken_name()).unwrap_or_default();
             let what = match known.reason() {
                 Some(reason) => format!("{about}: {}", text::cut(reason, limits::SUMMARY_MAX_CHARS)),
                 None => about,
             };
             let remedy = Remedy::about("hf-decide acknowledge {} --reason TEXT", &escalation);
             self.add(ProblemKind::Escalation, known.raised_at(), escalation.name(), what, remedy);
+            self.about(target.as_ref().unwrap_or(&escalation));
         }
     }
 
@@ -161,6 +173,7 @@ impl Finder<'_> {
                 _ => Remedy::about("hf-job check {}", task),
             };
             self.add(ProblemKind::Job, Some(since), task.name(), what.to_owned(), remedy);
+            self.about(task);
         }
     }
 
@@ -170,6 +183,7 @@ impl Finder<'_> {
             let what = "its content differs from what was stored".to_owned();
             let remedy = Remedy::fixed("hf-verify --artifacts");
             self.add(ProblemKind::Artifact, since, artifact.name(), what, remedy);
+            self.about(&artifact);
         }
     }
 
@@ -190,6 +204,7 @@ impl Finder<'_> {
                 };
                 let what = text::cut(&decision.heading().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
                 self.add(kind, since, decision.name(), what, Remedy::about("hf-decide show {}", &decision));
+                self.about(&decision);
             }
         }
     }
@@ -214,6 +229,9 @@ impl Finder<'_> {
             let remedy = Remedy { template: finding.code.remedy(), about };
             let detail = finding.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
             self.add(ProblemKind::Anomaly, since, name, format!("{}{detail}", finding.code), remedy);
+            if let Some(entity) = entity {
+                self.about(&entity);
+            }
         }
     }
 
@@ -228,9 +246,14 @@ impl Finder<'_> {
             let entity = self.state.entity(&due.subject);
             let task = entity.as_ref().filter(|run| run.subject.entity == EntityType::Run);
             let task = task.and_then(|run| self.state.entity(&run.as_run().task()?));
-            let name = task.map_or_else(|| due.name.clone(), |task| task.name());
+            let name = task.as_ref().map_or_else(|| due.name.clone(), |task| task.name());
             let remedy = Remedy::fixed("hf-watchdog");
             self.add(ProblemKind::Overdue, Some(due.at), name, due.why(), remedy);
+            // What is due may have freed the task: its holder is the one of the record.
+            let recorded = task.or(entity).and_then(|entity| self.view.recorded().entity(&entity.subject));
+            if let Some(recorded) = recorded {
+                self.about(&recorded);
+            }
         }
     }
 
@@ -254,6 +277,7 @@ impl Finder<'_> {
             };
             let remedy = Remedy::about("hf-task propose --rework-of {}", &task);
             self.add(ProblemKind::Stranded, task.as_task().aborted_at(), task.name(), what, remedy);
+            self.about(&task);
         }
     }
 
@@ -336,6 +360,7 @@ impl Finder<'_> {
                 format!("paused{by}: {why}"),
                 remedy,
             );
+            self.about(&paused);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Changing work: an operator edits a task or gives it to somebody else; its holder marks its steps and leaves notes.
+//! Changing work: an operator, or the agent that proposed it, edits a task; an operator gives it to somebody else; its
+//! holder marks its steps and leaves notes.
 
 use serde_json::{Value, json};
 
@@ -30,9 +31,8 @@ pub struct EditTaskRequest {
     pub key: Option<String>,
 }
 
-/// Edits a task that has not ended. For an operator.
+/// Edits a task that has not ended. For an operator, and for the agent that proposed it until it is assigned.
 pub fn edit(ctx: &Context, request: EditTaskRequest) -> Result<Recorded> {
-    ctx.check_operator("editing a task")?;
     let EditTaskRequest { reference, title, description, priority, after, steps, reason, key } = request;
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
@@ -47,7 +47,10 @@ pub fn edit(ctx: &Context, request: EditTaskRequest) -> Result<Recorded> {
         "reason": reason,
     });
     let request = Request { key, ..ctx.request(Kind::TaskEdited, Some(&reference), payload) };
-    record_on_task(tx, request, |task, edit| {
+    record_on_task(tx, request, |state, task, edit| {
+        if !ctx.caller.is_operator() {
+            rules::may_be_edited_by(state, &task.subject, &ctx.caller.actor)?;
+        }
         let is_so = changes_nothing(task, edit);
         Ok(is_so.then(|| task.as_task().edited_by().unwrap_or(task.first_event)))
     })
@@ -58,7 +61,7 @@ pub fn edit(ctx: &Context, request: EditTaskRequest) -> Result<Recorded> {
 fn record_on_task(
     mut tx: Transaction<'_>,
     request: Request,
-    in_effect: impl FnOnce(&Entity, &Request) -> Result<Option<Ulid>>,
+    in_effect: impl FnOnce(&State, &Entity, &Request) -> Result<Option<Ulid>>,
 ) -> Result<Recorded> {
     if let Some(first) = tx.repeated(&request)? {
         return Ok(first);
@@ -67,7 +70,7 @@ fn record_on_task(
     // First, so that a caller whose lease has expired learns of that.
     tx.settle(std::slice::from_ref(&subject))?;
     let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
-    let asked = match in_effect(&task, &request)? {
+    let asked = match in_effect(tx.state(), &task, &request)? {
         Some(id) => Added { id, already: true },
         None => tx.ask(request)?,
     };
@@ -112,7 +115,7 @@ pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
     let lease = tx.config.count(Setting::LeaseSeconds);
     let payload = json!({"holder": holder, "lease_seconds": lease, "reason": reason, "handoff": handoff});
     let request = Request { key, ..ctx.request(Kind::TaskAssigned, Some(&reference), payload) };
-    record_on_task(tx, request, |task, _| {
+    record_on_task(tx, request, |_, task, _| {
         let is_others = |current: &&str| *current != holder && !task.is_job() && ctx.caller.is_operator();
         match task.holder().filter(is_others).filter(|_| reason.is_none()) {
             Some(current) => Err(Error::refused(
@@ -168,33 +171,11 @@ pub fn mark_step(ctx: &Context, request: MarkStepRequest) -> Result<MarkStepOutc
     let tx = Transaction::begin(ctx, &vault)?;
     let payload = json!({"step": step, "mark": mark, "reason": reason});
     let request = Request { key, ..ctx.request(Kind::StepMarked, Some(&reference), payload) };
-    let recorded = record_on_task(tx, request, |task, _| {
+    let recorded = record_on_task(tx, request, |_, task, _| {
         let is_mine = task.holder() == Some(&ctx.caller.actor.to_string()) && task.phase == Phase::Running;
         let is_marked = |known: &TaskStep| known.number as u64 == step && known.mark == mark;
         let is_so = is_mine && task.as_task().steps().iter().any(is_marked);
         Ok(is_so.then(|| task.as_task().marked_by().unwrap_or(task.first_event)))
     })?;
     Ok(MarkStepOutcome { recorded })
-}
-
-/// What somebody who takes up a task has to know about it.
-#[derive(Clone, Debug, Default)]
-pub struct WorkBrief {
-    pub description: Option<String>,
-    /// The operator's note for its holder.
-    pub handoff: Option<String>,
-    /// What was left by somebody who worked on it before.
-    pub note: Option<String>,
-}
-
-/// What is known about a task for those who take it up. An attempt without a description has that of the attempt before
-/// it.
-pub fn brief(state: &State, task: &Entity) -> WorkBrief {
-    let description = |task: &Entity| task.as_task().description().filter(|text| !text.is_empty()).map(str::to_owned);
-    let known = task.as_task();
-    WorkBrief {
-        description: rules::attempts(state, task).iter().find_map(description),
-        handoff: known.handoff().map(str::to_owned),
-        note: known.note().map(str::to_owned),
-    }
 }

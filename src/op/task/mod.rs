@@ -2,6 +2,8 @@
 
 mod change;
 mod explain;
+mod notes;
+mod waiting;
 
 use std::borrow::Cow;
 
@@ -21,10 +23,11 @@ use crate::policy::{Request, project, ready, rules};
 use crate::state::{Entity, State};
 
 pub use change::{
-    AssignRequest, EditTaskRequest, MarkStepOutcome, MarkStepRequest, NoteTaskRequest, WorkBrief, assign, brief, edit,
-    mark_step, note,
+    AssignRequest, EditTaskRequest, MarkStepOutcome, MarkStepRequest, NoteTaskRequest, assign, edit, mark_step, note,
 };
 pub use explain::{ExplainOutcome, ExplainRequest, explain};
+pub use notes::{TaskNote, TaskNotes, WorkBrief, brief};
+pub use waiting::TaskStanding;
 
 /// A task to propose.
 #[derive(Clone, Debug, Default)]
@@ -237,7 +240,8 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         }
         let held_until = first.entity.as_ref().and_then(|task| tx.moment().held_until(task));
         let constraints = constraint::active(tx.state());
-        let brief = first.entity.as_ref().map(|task| brief(tx.state(), task)).unwrap_or_default();
+        let brief = first.entity.as_ref().map(|task| brief(&*tx.log, tx.state(), task)).transpose()?;
+        let brief = brief.unwrap_or_default();
         return Ok(ClaimOutcome::Claimed { recorded: Box::new(first), held_until, constraints, brief });
     }
     if is_stopped(tx.state()) {
@@ -273,7 +277,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     let asked = tx.ask(request)?;
     let (_, task) = tx.entity_of(asked.id)?;
     let held_until = task.as_ref().and_then(|task| tx.moment().held_until(task));
-    let brief = task.map(|task| brief(tx.state(), &task)).unwrap_or_default();
+    let brief = task.map(|task| brief(&*tx.log, tx.state(), &task)).transpose()?.unwrap_or_default();
     let constraints = constraint::active(tx.state());
     let recorded = Box::new(tx.finish(&[asked])?);
     Ok(ClaimOutcome::Claimed { recorded, held_until, constraints, brief })
@@ -297,15 +301,18 @@ pub struct StartTaskOutcome {
     /// How many constraints apply to the work.
     pub constraints: u64,
     pub task: Entity,
+    /// The operator's note for its holder.
+    pub handoff: Option<TaskNote>,
 }
 
 /// Starts a claimed task. Starting a running task again has no effect.
 pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcome> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
-    let (mut constraints, mut started) = (0, None);
+    let (mut constraints, mut started, mut handoff) = (0, None, None);
     let recorded = on_task(ctx, &reference, |tx, task| {
         constraints = constraint::active(tx.state()).total;
         started = Some(task.clone());
+        handoff = TaskNotes::brief(&*tx.log, task)?.handoff;
         let run = task.as_task().last_run().and_then(|run| tx.state().entity(&run));
         let mine = task.as_task().recorded_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
@@ -324,7 +331,7 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcom
         }
     })?;
     let task = started.expect("the task was found before it was started");
-    Ok(StartTaskOutcome { recorded, constraints, task })
+    Ok(StartTaskOutcome { recorded, constraints, task, handoff })
 }
 
 /// A task that its holder still works on.

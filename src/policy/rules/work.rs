@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Step;
 use super::ends::{is_done, is_lost, is_over, newest_rework};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, limits};
 use crate::machine;
 use crate::state::{Entity, State, linked};
 
@@ -81,6 +81,20 @@ pub(super) fn steps_are_plain(step: &Step<'_>) -> Result<()> {
 const EDITABLE: &[&str] = &["title", "description", "steps", "priority", "after"];
 /// Those of them that are what an approval is for.
 const APPROVED: &[&str] = &["title", "description", "steps"];
+
+/// Refuses a program that edits a task: an agent edits only what it proposed, until that is assigned.
+pub fn may_be_edited_by(state: &State, task: &Subject, actor: &Actor) -> Result<()> {
+    let Some(task) = state.entity(task) else { return Ok(()) };
+    let is_proposer = actor.is_autonomous() && task.as_task().proposed_by() == Some(&actor.to_string());
+    if is_proposer && task.as_task().generation() == 0 {
+        return Ok(());
+    }
+    let why = format!(
+        "editing {} requires an operator; an agent can edit only what it proposed, until it is assigned",
+        task.name()
+    );
+    Err(Error::refused(Reason::OperatorOnly, why))
+}
 
 /// An edit changes something, makes no cycle, and leaves what is approved or runs as it is.
 pub(super) fn can_be_edited(state: &State, step: &Step<'_>) -> Result<()> {

@@ -40,7 +40,7 @@ mod key {
     use crate::state::{Entity, Timer};
 
     /// The number is the version of the format: an index of another version has no such mark and is rebuilt.
-    pub const MARK: &[u8] = b"m:mark.19";
+    pub const MARK: &[u8] = b"m:mark.20";
     pub const TALLY: &[u8] = b"m:tally";
     pub const SETTINGS: &[u8] = b"m:settings";
 

@@ -137,7 +137,7 @@ fn a_terminated_poll_says_what_to_run_next_before_it_exits() {
     }
     let child = waiting(&story, "job", &["wait", "T-0001"]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let reply = Reply::of(child.wait_with_output().unwrap()).expect_exit(0);
+    let reply = Reply::of(child.wait_with_output().unwrap()).expect_exit(1);
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("RUNNING", "ACTION hf-job wait T-0001"));
     go.open();
     assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");

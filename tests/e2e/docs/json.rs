@@ -79,7 +79,10 @@ fn a_list_contains_the_objects_of_the_projection() {
     for row in asked(&hive, "hf-task list")["entities"].as_array().unwrap() {
         let mut expected = tasks[row["id"].as_str().unwrap()].clone();
         expected["subject"] = json!(format!("task:{}", row["id"].as_str().unwrap()));
-        assert_eq!(*row, expected);
+        // A list adds how the task stands now.
+        let mut row = row.clone();
+        row.as_object_mut().unwrap().retain(|name, _| name != "lease_until" && name != "waits_for");
+        assert_eq!(row, expected);
         assert!(row["retry_count"].is_u64() && row["created_at"].is_string(), "{row}");
     }
 }

@@ -165,7 +165,7 @@ fn life(person: &Context) -> Vec<String> {
     said.push(task::heartbeat(&moved(&a, 121), beat).unwrap_err().message);
     let done = SucceedRequest { reference: "T-0001".to_owned(), ..SucceedRequest::default() };
     task::succeed(&moved(&a, 122), done).unwrap();
-    let status = op::status(&moved(person, 123)).unwrap();
+    let status = op::status(&moved(person, 123), op::StatusRequest::default()).unwrap();
     said.extend(status.tasks.iter().map(|(phase, count)| format!("{phase} {count}")));
     said
 }

@@ -309,7 +309,7 @@ impl World {
             let until = event.at + event.number("ttl_seconds").expect("a limit");
             let agent = event.text("agent_id").expect("an agent");
             let (no, project) = (self.count, project_of(event));
-            self.sessions.insert(name, Session { no, agent, project, until, phase: Active });
+            self.sessions.insert(name, Session { no, agent, project, until, phase: Active, left: false });
             return;
         }
         let name = self.name(&event.subject);
@@ -317,7 +317,9 @@ impl World {
         match event.kind.as_str() {
             "SessionRenewed" => session.until = event.at + event.number("ttl_seconds").expect("a limit"),
             "SessionCut" => session.until = session.until.min(event.at + event.number("seconds").expect("a limit")),
-            "SessionEnded" => session.phase = Ended,
+            "SessionEnded" => {
+                (session.phase, session.left) = (Ended, event.text("reason").as_deref() == Some("logout"));
+            }
             "SessionExpired" => session.phase = Expired,
             other => panic!("unknown event {other}"),
         }

@@ -199,6 +199,8 @@ pub struct Session {
     pub project: String,
     pub until: i64,
     pub phase: Phase,
+    /// Its agent logged out.
+    pub left: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -90,7 +90,7 @@ fn a_queued_job_says_that_it_waits_for_the_stop_to_be_lifted() {
         "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:1 job; 1 waiting: everything is stopped: harm\nCOUNT:1\n\
          JOB:T-0002 QUEUED logs/L-0002.txt Second\nSTANDING:stopped 2026-01-31T12:00:00Z - by=user:jo harm\n"
     );
-    let reply = ok(&story, "hf-job wait T-0002 --max 1s");
+    let reply = sh(&story, "hf-job wait T-0002 --max 1s").expect_exit(1);
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("RUNNING", "ASK operator"));
     // A job that the stop ended is not the caller's to mend.
     let reply = story.poll("T-0001");

@@ -38,13 +38,30 @@ fn jobs_run_in_order_and_within_the_parallel_limit() {
 }
 
 #[test]
+fn m16_a_wait_for_jobs_that_runs_out_exits_with_1() {
+    let story = TestJobVault::new("");
+    let mut go = story.gate("go");
+    story.fire("read x <go");
+    for line in ["hf-job wait T-0001 --max 1s", "hf-job wait T-0001 --any --max 1s"] {
+        let reply = sh(&story, line).expect_exit(1);
+        assert_eq!((reply.get("EXIT"), reply.get("STATUS")), ("1", "RUNNING"), "{line}");
+    }
+    // hf-poll has numbers of its own, for its callers.
+    let polled = sh(&story, "hf-poll T-0001 1 1");
+    assert_eq!((polled.code, polled.get("EXIT")), (Some(0), "2"));
+    go.open();
+    assert_eq!(ok(&story, "hf-job wait T-0001").get("STATUS"), "DONE");
+    story.over();
+}
+
+#[test]
 fn waiting_for_any_job_ends_with_the_first_and_says_how_to_continue() {
     let story = TestJobVault::new("");
     let (mut one, mut two) = (story.gate("one"), story.gate("two"));
     story.fire("read x <one");
     story.fire("read x <two; exit 1");
     assert_eq!(
-        ok(&story, "hf-job wait T-0001 T-0002 --any --max 1s").get("NEXT"),
+        sh(&story, "hf-job wait T-0001 T-0002 --any --max 1s").expect_exit(1).get("NEXT"),
         "ACTION hf-job wait --any T-0001 T-0002 --max 1"
     );
     one.open();

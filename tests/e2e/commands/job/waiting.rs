@@ -324,7 +324,7 @@ fn the_settings_say_how_long_a_wait_is_and_the_caller_may_say_otherwise() {
     let story = TestJobVault::new("jobs:\n  poll_max_seconds: 1\n");
     let mut go = running_job(&story);
     assert_eq!(story.poll("T-0001").stdout, still_running("hf-poll T-0001"));
-    let waited = ok(&story, "hf-job wait T-0001");
+    let waited = sh(&story, "hf-job wait T-0001").expect_exit(1);
     assert_eq!((waited.get("STATUS"), waited.get("NEXT")), ("RUNNING", "ACTION hf-job wait T-0001"));
     let longer = waiting(&story, "poll", &["T-0001", "1", "600"]);
     let shown = ok(&story, "hf-config show");

@@ -13,7 +13,7 @@ fn no_agent_is_started_while_paused() {
     ok(&hive, "hf-task propose Form");
     let next = ok(&hive, "hf-session next --agent a");
     let told = ["ACTION", "REASON", "NEXT"].map(|key| next.get(key));
-    assert_eq!(told, ["hold", "project_paused", "ACTION hf-session logout --agent a"]);
+    assert_eq!(told, ["hold", "project_paused", "NONE"]);
     let before = hive.contents();
     assert_eq!(sh(&hive, "hf-session login --agent a").expect_exit(3).get("STATUS"), "EXIT_REQUESTED");
     assert!(hive.contents() == before);
@@ -46,7 +46,8 @@ fn an_agent_at_work_is_asked_to_leave() {
     assert_eq!(
         within(&hive, &shell, "hf-session next").expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a: log out; project main is paused\nREASON:project_paused\n\
-         ACTION:exit\nPROJECT:main\nTASK_ID:T-0001\nEXPIRES_AT:2026-01-31T12:05:00Z\n"
+         ACTION:exit\nPROJECT:main\nTASK_ID:T-0001\nEXPIRES_AT:2026-01-31T12:05:00Z\nSTANDING:paused \
+         2026-01-31T12:00:00Z project=main by=user:jo The direction\\nis wrong leave_by=2026-01-31T12:05:00Z\n"
     );
     keeps_the_rules(&hive);
 }

@@ -107,7 +107,7 @@ pub(super) fn projects(hand: &Hand, round: usize) {
     project::rebuild(ctx).unwrap();
     let found = project::check(ctx).unwrap();
     assert!(found.differences.is_empty(), "{:?}", found.differences);
-    op::status(ctx).unwrap();
+    op::status(ctx, op::StatusRequest::default()).unwrap();
     assert!(op::callers_situation(ctx).unwrap().standing.is_none());
     assert!(!op::metrics(ctx).unwrap().metrics.is_empty());
 }

@@ -102,7 +102,7 @@ fn who_lost_a_task_is_not_told_that_somebody_holds_it_whose_claim_has_expired_to
     assert_eq!(told(&reply), ["RECORDED", "ACTION hf-task claim T-0001 --actor agent:a"]);
     ok(&hive, "hf-pause questions");
     let paused = sh(&hive, "hf-checkpoint Here --agent b").expect_exit(0);
-    assert_eq!(told(&paused), ["RECORDED", "ACTION hf-session logout --agent b"]);
+    assert_eq!(told(&paused), ["RECORDED", "NONE"]);
 }
 
 #[test]
@@ -210,6 +210,6 @@ fn an_agent_is_asked_to_leave_an_archived_project_whatever_else_is_wrong_with_it
         "hf-append RequirementImplemented --subject REQ-0001 --actor agent:a",
     ] {
         let reply = sh(&hive, line).expect_exit(3);
-        assert_eq!(told(&reply), ["EXIT_REQUESTED", "ACTION hf-session logout --agent a"], "{line}");
+        assert_eq!(told(&reply), ["EXIT_REQUESTED", "NONE"], "{line}");
     }
 }

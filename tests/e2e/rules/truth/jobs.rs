@@ -261,7 +261,7 @@ fn a_wait_is_for_jobs_and_keeps_its_limit() {
         ("hf-job wait T-0002 --max 1s", "ACTION hf-job wait T-0002 --max 1"),
         ("hf-job wait --any T-0002 --max 1s", "ACTION hf-job wait --any T-0002 --max 1"),
     ] {
-        assert_eq!(ok(&story, line).get("NEXT"), next);
+        assert_eq!(sh(&story, line).expect_exit(1).get("NEXT"), next);
     }
     go.open();
     story.poll("T-0002");

@@ -68,8 +68,7 @@ fn an_agent_in_an_archived_project_is_asked_to_leave() {
         "hf-session login --project brand --create --agent a",
     ] {
         let reply = sh(&hive, line).expect_exit(3);
-        let leave = "ACTION hf-session logout --agent a --project brand";
-        assert_eq!(told(&reply), ["EXIT_REQUESTED", leave], "{line}: {reply:#?}");
+        assert_eq!(told(&reply), ["EXIT_REQUESTED", "NONE"], "{line}: {reply:#?}");
         assert_eq!(reply.get("REASON"), "project_archived");
     }
     let operator = sh(&hive, "hf-task propose More --project brand --create").expect_exit(3);

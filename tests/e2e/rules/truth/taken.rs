@@ -115,5 +115,5 @@ fn who_has_to_leave_is_told_so_before_what_is_wrong_with_the_request() {
     assert_eq!(wrong.get("STATUS"), "USAGE");
     ok(&hive, "hf-pause questions");
     let leave = sh(&hive, "hf-deepwork extend 5 --agent a").expect_exit(3);
-    assert_eq!(told(&leave), ["EXIT_REQUESTED", "ACTION hf-session logout --agent a"]);
+    assert_eq!(told(&leave), ["EXIT_REQUESTED", "NONE"]);
 }

@@ -76,6 +76,8 @@ struct Question<'a> {
     has_session: bool,
     /// Its session is over.
     is_void: bool,
+    /// It logged out of that session.
+    has_left: bool,
     /// Its session is that of another agent.
     is_foreign: bool,
     is_stopped: bool,
@@ -139,6 +141,7 @@ fn asked<'a>(
     let project = sits_in.map_or(project, str::to_owned);
     let is_agent = actor.starts_with("agent:");
     let is_void = has_session && session.is_none_or(|session| session.phase != Active);
+    let has_left = session.is_some_and(|session| session.left);
     let is_foreign = session.zip(call.variable("HF_AGENT")).is_some_and(|(session, me)| session.agent != me);
     let is_stopped = view.stop.is_some();
     Question {
@@ -153,6 +156,7 @@ fn asked<'a>(
         is_named,
         has_session,
         is_void,
+        has_left,
         is_foreign,
         is_stopped,
         now,
@@ -217,11 +221,11 @@ impl Question<'_> {
             match (self.is_stopped, leaves) {
                 (true, _) => (expected.next, expected.or_next) = (ASK.to_owned(), Vec::new()),
                 // Between two projects, either may be meant.
-                (false, true) if self.is_between() && expected.next == self.logout() => {}
-                (false, true) if self.is_between() => expected.or_next.push(self.logout()),
-                (false, true) => (expected.next, expected.or_next) = (self.logout(), Vec::new()),
+                (false, true) if self.is_between() && expected.next == self.leave() => {}
+                (false, true) if self.is_between() => expected.or_next.push(self.leave()),
+                (false, true) => (expected.next, expected.or_next) = (self.leave(), Vec::new()),
                 (false, false) if matches!(self.view.project_phase(&self.shell), Paused | Archived) => {
-                    expected.or_next.push(self.logout());
+                    expected.or_next.push(self.leave_from(&self.shell));
                 }
                 (false, false) => {}
             }
@@ -276,6 +280,22 @@ impl Question<'_> {
         self.action("hf-session logout")
     }
 
+    /// How the caller leaves its project.
+    fn leave(&self) -> String {
+        self.leave_from(&self.project)
+    }
+
+    /// Whoever has a session logs out of it; whoever has left, or never came, has nothing to leave.
+    fn leave_from(&self, project: &str) -> String {
+        let me = self.actor.strip_prefix("agent:");
+        let mut sessions = self.view.sessions.values();
+        let is_there = sessions.any(|s| s.phase == Active && s.project == project && Some(s.agent.as_str()) == me);
+        match if self.is_void { !self.has_left } else { is_there } {
+            true => self.logout(),
+            false => NONE.to_owned(),
+        }
+    }
+
     /// The phase of the caller's project.
     fn phase(&self) -> Phase {
         self.view.project_phase(&self.project)
@@ -289,8 +309,8 @@ impl Question<'_> {
     /// The refusal of what the caller may not do in its project now.
     fn kept_out(&self) -> Option<Expected> {
         match self.phase() {
-            _ if self.is_void => Some(Expected::new("EXIT_REQUESTED", self.logout())),
-            Paused | Archived if self.is_agent => Some(Expected::new("EXIT_REQUESTED", self.logout())),
+            _ if self.is_void => Some(Expected::new("EXIT_REQUESTED", self.leave())),
+            Paused | Archived if self.is_agent => Some(Expected::new("EXIT_REQUESTED", self.leave())),
             Archived => refused(ASK),
             _ => None,
         }

@@ -1,5 +1,7 @@
 //! hf-session: an agent logs in, asks for work, reports on it, and logs out.
 
+mod meanwhile;
+
 use serde_json::json;
 
 use super::constraint::{self, ActiveConstraints};
@@ -15,8 +17,8 @@ use crate::policy::{project, ready};
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
 
-/// How long after a resume a new session is informed of it.
-const RESUMED_SECONDS: i64 = 300;
+pub use meanwhile::{Meanwhile, PauseOver, TaskChange};
+
 /// How many events about a task are shown.
 const EVENTS_SHOWN: usize = 5;
 /// How many events are read at most to find them.
@@ -90,6 +92,8 @@ pub struct LoginOutcome {
     pub recorded: Recorded,
     /// Whether the agent can ask for its task: it holds one, or may claim one.
     pub can_work: bool,
+    /// What happened since the agent was last there.
+    pub meanwhile: Meanwhile,
 }
 
 /// Starts a session. Sessions that the agent left open in the same project end.
@@ -103,13 +107,14 @@ pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
         "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::project_member(ctx.project.as_ref()),
     });
     settle_open(&mut tx, &agent)?;
+    let meanwhile = Meanwhile::read(&*tx.log, tx.state(), &agent, &ctx.project(), None)?;
     let old = open_of(tx.state(), &agent, &ctx.project());
     let asked = tx.ask(ctx.request(Kind::SessionStarted, None, payload))?;
     for session in old {
         tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
     }
     let can_work = held_task(tx.state(), &agent, &ctx.project()).is_some() || !tx.moment().is_full();
-    tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded, can_work })
+    tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded, can_work, meanwhile })
 }
 
 /// Records the expiry of the agent's sessions that are past their time.
@@ -137,6 +142,8 @@ pub struct RenewRequest {
 #[derive(Debug)]
 pub struct RenewOutcome {
     pub recorded: Recorded,
+    /// What happened while the session was open, or since the agent was last there.
+    pub meanwhile: Meanwhile,
 }
 
 /// Renews the session.
@@ -147,8 +154,9 @@ pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     let ctx = as_agent(ctx, &session)?;
     let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let subject = session.subject.to_string();
+    let meanwhile = Meanwhile::read(&*tx.log, tx.state(), &agent_of(&ctx)?, &ctx.project(), Some(&session))?;
     let asked = tx.ask(ctx.request(Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
-    tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded })
+    tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded, meanwhile })
 }
 
 /// A session to end.
@@ -189,7 +197,7 @@ pub fn logout(ctx: &Context, request: LogoutRequest) -> Result<LogoutOutcome> {
     let mut asked = Vec::new();
     for session in sessions {
         leave_summary(&ctx, &mut tx, &session, request.summary.as_deref())?;
-        let payload = json!({"reason": "logout", "summary": request.summary});
+        let payload = json!({"reason": project::LOGOUT, "summary": request.summary});
         asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?);
     }
     let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
@@ -219,6 +227,8 @@ pub struct NextOutcome {
     pub leave_by: Option<Timestamp>,
     /// Whether the request came from a session, not from the program that starts agents.
     pub in_session: bool,
+    /// What happened since the agent was last there, in a session.
+    pub meanwhile: Meanwhile,
 }
 
 /// Returns what an agent should do: for the program that starts agents or, in a session, for the agent itself.
@@ -257,7 +267,12 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let task = task.filter(|_| !is_full);
     let leave_by = session.as_ref().filter(|_| reason == Some(ActionReason::ProjectPaused));
     let leave_by = leave_by.and_then(|session| session.as_session().expires_at());
-    Ok(NextOutcome { action, reason, agent, project, task, leave_by, in_session: session.is_some() })
+    let meanwhile = match &session {
+        Some(session) => Meanwhile::read(view.log(), state, &agent, &project, Some(session))?,
+        None => Meanwhile::default(),
+    };
+    let in_session = session.is_some();
+    Ok(NextOutcome { action, reason, agent, project, task, leave_by, in_session, meanwhile })
 }
 
 /// The task that an agent holds in a project, a running one first.
@@ -280,34 +295,13 @@ pub struct MyTaskOutcome {
     /// The agent's last checkpoint.
     pub checkpoint: Option<String>,
     pub artifacts: Vec<Entity>,
-    /// The pause that is over, if the session started shortly after it.
-    pub resumed: Option<PauseOver>,
+    /// What happened since the agent was last there.
+    pub meanwhile: Meanwhile,
     /// The constraints on the work.
     pub constraints: ActiveConstraints,
     /// What is known about the task.
     pub brief: WorkBrief,
     pub warnings: Vec<String>,
-}
-
-/// A pause that is over.
-#[derive(Clone, Debug)]
-pub struct PauseOver {
-    pub since: Option<Timestamp>,
-    pub until: Option<Timestamp>,
-    pub by: Option<String>,
-    pub why: Option<String>,
-    /// What the operator said when the work was resumed.
-    pub comment: Option<String>,
-    /// What others changed about the agent's tasks meanwhile.
-    pub changes: Vec<PauseChange>,
-}
-
-/// A change of a task during a pause.
-#[derive(Clone, Debug)]
-pub struct PauseChange {
-    /// The task, by name.
-    pub task: String,
-    pub event: Event,
 }
 
 /// The task that the agent holds, or claims if it holds none, with what it needs to continue.
@@ -322,9 +316,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());
     let held = held_task(tx.state(), &agent, &project);
-    let resumed = started_after_resume(tx.state(), &session, &project)
-        .then(|| pause_over(&tx, &project, &ctx.caller.actor))
-        .transpose()?;
+    let meanwhile = Meanwhile::read(&*tx.log, tx.state(), &agent, &project, Some(&session))?;
     let is_here = |task: &Entity| project::project_of(task).as_ref() == Some(&project);
     drop(tx);
     let (task, claimed, warnings) = match held {
@@ -344,7 +336,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
         events: Vec::new(),
         checkpoint: None,
         artifacts: Vec::new(),
-        resumed,
+        meanwhile,
         constraints: ActiveConstraints::default(),
         brief: WorkBrief::default(),
         warnings,
@@ -365,7 +357,7 @@ impl MyTaskOutcome {
         self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
         self.constraints = constraint::active(&state);
-        self.brief = task::brief(&state, task);
+        self.brief = task::brief(&*snapshot, &state, task)?;
         let me = Subject::new(EntityType::Agent, agent);
         let known = state.entity(&me).filter(|me| is_of_project(&state, me, project));
         self.checkpoint = known.and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));
@@ -387,69 +379,6 @@ fn is_of_project(state: &State, agent: &Entity, project: &Subject) -> bool {
         Some(_) => then.any(|other| other == *project),
         None => *project == project::main(),
     }
-}
-
-/// The last pause of a project, which is over, and what others changed meanwhile about the tasks that an agent holds or
-/// held.
-fn pause_over(tx: &Transaction<'_>, project: &Subject, agent: &Actor) -> Result<PauseOver> {
-    let entity = tx.state().entity(project);
-    let known = entity.as_ref().map(|project| project.as_project());
-    let since = known.and_then(|project| project.paused_at());
-    let text = |text: Option<&str>| text.map(str::to_owned);
-    Ok(PauseOver {
-        since,
-        until: known.and_then(|project| project.resumed_at()),
-        by: text(known.and_then(|project| project.paused_by())),
-        why: text(known.and_then(|project| project.pause_reason())),
-        comment: text(known.and_then(|project| project.resume_comment())),
-        changes: changes_since(tx, project, agent, since)?,
-    })
-}
-
-/// What others changed about the tasks of an agent in a project since a pause, oldest first.
-fn changes_since(
-    tx: &Transaction<'_>,
-    project: &Subject,
-    agent: &Actor,
-    since: Option<Timestamp>,
-) -> Result<Vec<PauseChange>> {
-    use std::ops::ControlFlow;
-    let (me, paused) = (agent.to_string(), project.to_string());
-    let is_mine = |task: &Entity| {
-        let known = task.as_task();
-        let was_mine = known.recorded_holder() == Some(&me) || known.past_holders().any(|holder| holder == me);
-        !task.is_job() && was_mine && project::project_of(task).as_ref() == Some(project)
-    };
-    let (mut found, mut read) = (Vec::new(), 0);
-    tx.log.read_back(&mut |event| {
-        read += 1;
-        let kind = event.event_type.known();
-        let is_start = kind == Some(Kind::ProjectPaused) && event.subject == paused;
-        let changes = matches!(kind, Some(Kind::TaskEdited | Kind::TaskAssigned | Kind::TaskAborted));
-        if changes && event.actor != me {
-            let task = Subject::parse(&event.subject).ok().and_then(|task| tx.state().entity(&task));
-            found.extend(
-                task.filter(|task| is_mine(task)).map(|task| PauseChange { task: task.name(), event: event.clone() }),
-            );
-        }
-        let is_before = since.is_some_and(|since| event.timestamp < since);
-        Ok(match is_start || is_before || found.len() == EVENTS_SHOWN || read == EVENTS_READ_MAX {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-    })?;
-    found.reverse();
-    Ok(found)
-}
-
-/// Whether a session started shortly after its project was resumed.
-fn started_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
-    let resumed = state.entity(project).filter(|project| project.phase == Phase::Active);
-    let resumed = resumed.and_then(|project| Some((project.last_event, project.as_project().resumed_at()?)));
-    resumed.is_some_and(|(event, at)| {
-        // The log shows which came first, the clock how long ago.
-        session.first_event > event && session.created_at.0.saturating_sub(at.0) < RESUMED_SECONDS
-    })
 }
 
 fn newest_events(snapshot: &dyn Log, task: &Entity) -> Result<Vec<Event>> {
