@@ -14,6 +14,8 @@ const STEPS: u64 = 100;
 const PERSONAS: [&str; 2] = ["ann", "エリス"];
 /// Every text has this in it, and a number.
 const MARK: &str = "zq";
+/// Whether a life leaves texts with tasks, too, and recall has to find them.
+const LEAVES_TEXTS_WITH_TASKS: bool = false;
 /// The first second of every life.
 const START: i64 = 1_767_225_600;
 
@@ -208,6 +210,7 @@ impl World {
             31..=32 => self.reassign(),
             33 => self.abort(),
             34 => self.meet(who),
+            35 if LEAVES_TEXTS_WITH_TASKS && self.dice.one_in(2) => self.leave_with_task(who),
             _ => self.visit(who),
         }
     }
@@ -492,6 +495,35 @@ impl World {
         if self.tasks > 0 {
             let task = self.task();
             self.run(None, &["task", "abort", &task, "--reason", "a test"]);
+        }
+    }
+
+    /// Leaves a text with a task: a note, a handoff, the reason for a skipped step, or a summary at logout.
+    fn leave_with_task(&mut self, who: &'static str) {
+        if self.tasks == 0 {
+            return;
+        }
+        let (task, text) = (self.task(), self.say());
+        let by = self.dice.pick(&[None, Some(who)]);
+        let args: Vec<&str> = match (by, self.dice.below(3)) {
+            (None, _) => vec!["task", "assign", &task, who, "--reason", "a test", "--note", &text],
+            (_, 0) => vec!["task", "note", &task, &text],
+            (_, 1) => vec!["task", "succeed", &task, "--skip", &text],
+            _ => vec!["session", "logout", "--summary", &text],
+        };
+        let is_logout = args.contains(&"logout");
+        if is_logout && self.minds[who].session.is_none() {
+            return;
+        }
+        let reply = self.run(by, &args);
+        if reply.is_ok() && reply.get("STATUS") != "DUPLICATE" {
+            self.keep(who, &text, None);
+        }
+        if is_logout {
+            self.minds.get_mut(who).expect("known").session = None;
+        } else if args.contains(&"succeed") {
+            self.minds.get_mut(who).expect("known").at = None;
+            self.see_branches(who);
         }
     }
 
