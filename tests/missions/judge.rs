@@ -13,140 +13,178 @@ use crate::life::{End, Life};
 
 const ROUNDS: u64 = 4;
 
-/// What is wrong with a mission, in a line each.
-pub fn wrong(life: &Life) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut seen: Vec<(&str, u64)> = Vec::new();
-    // Where something was disturbed: before which step.
-    let mut disturbed: Vec<usize> = Vec::new();
-    // The tasks of the plan: after how many steps and disturbances, what, and which.
-    let mut tasks: Vec<(usize, usize, &str, &str)> = Vec::new();
-    for line in &life.steps {
-        if line == "disturbed" {
-            disturbed.push(seen.len());
-            continue;
-        }
-        let is_task = |what: &str| ["task", "done", "broke"].contains(&what);
-        match line.split_once(' ') {
-            Some((what, task)) if is_task(what) => tasks.push((seen.len(), disturbed.len(), what, task)),
-            Some((what, round)) if round.parse::<u64>().is_ok() => seen.push((what, round.parse().expect("a number"))),
-            _ => wrong.push(format!("the line '{line}' was cut")),
-        }
-    }
-    for (n, step) in seen.iter().enumerate() {
-        if seen[..n].contains(step) {
-            wrong.push(format!("{} of round {} happened twice", step.0, step.1));
-        }
-    }
-    if seen.iter().any(|(_, round)| *round < 1 || *round > ROUNDS) {
-        wrong.push("there was a round that there cannot be".to_owned());
-    }
-    let at = |what: &str, round: u64| seen.iter().position(|step| *step == (what, round));
-    let is_quiet = |from: usize, to: usize| !disturbed.iter().any(|at| (from..=to).contains(at));
-    for round in 1..=ROUNDS {
-        let (run, next) = (at("run", round), at("run", round + 1));
-        let repair = at("fix", round).into_iter().chain(at("hand", round)).max();
-        let before = (1..round).filter_map(|round| at("run", round)).max().unwrap_or(0);
-        // Its own job or a planned task may have failed in it.
-        let is_used = at("side", round).is_some() || tasks.iter().any(|task| task.2 == "broke");
-        if next.is_some_and(|next| run.is_none() && !is_used && is_quiet(before, next)) {
-            wrong.push(format!("round {round} was left out"));
-        }
-        if let (Some(run), Some(next)) = (run, next)
-            && next < run
-        {
-            wrong.push(format!("round {} came before round {round}", round + 1));
-        }
-        if let Some(repair) = repair {
-            // A run can be killed before its first line is written.
-            if run.map_or_else(|| !is_used && is_quiet(before, repair), |run| repair < run) {
-                wrong.push(format!("round {round} was repaired before it ran"));
-            }
-            if at("passed", round).is_some() && is_quiet(run.unwrap_or(0), repair) {
-                wrong.push(format!("round {round} was repaired, but it had passed"));
-            }
-            if next.is_some_and(|next| next < repair) {
-                wrong.push(format!("round {} ran before round {round} was repaired", round + 1));
-            }
-        }
-        if let (Some(hand), Some(fix)) = (at("hand", round), at("fix", round)) {
-            if hand < fix {
-                wrong.push(format!("round {round} was repaired by hand, and then by the fixer, too"));
-            } else if !life.bad_fixes.contains(&round) && is_quiet(fix, hand) {
-                wrong.push(format!("round {round} was repaired by the fixer, and then by hand, too"));
-            }
-        }
-        let is_next_quiet = next.is_some_and(|next| is_quiet(run.unwrap_or(0) + 1, next));
-        if at("failed", round).is_some() && is_next_quiet && repair.is_none() {
-            wrong.push(format!("round {round} failed, and nobody repaired it"));
-        }
-    }
-    wrong.extend(wrong_plan(life, &tasks));
-    let plan_done = tasks.iter().filter(|task| task.2 == "done").map(|task| task.0).max();
-    let first_run = seen.iter().position(|(what, _)| *what == "run");
-    if first_run.is_some_and(|run| plan_done.is_some_and(|done| done > run)) {
-        wrong.push("the final check came before the end of the plan".to_owned());
-    }
-    let last = seen.iter().filter(|(what, _)| *what == "run").map(|(_, round)| *round).max().unwrap_or(0);
-    let status = life.m1.lines().next().unwrap_or_default();
-    let asks = life.m1.lines().any(|line| line.starts_with("NEXT_ACTION: ASK operator"));
-    match life.end {
-        End::Never => wrong.push("it did not end".to_owned()),
-        End::Passed => {
-            if at("passed", last).is_none() {
-                wrong.push(format!("it is done, but round {last} did not pass"));
-            }
-            if status != "STATUS: PASS" {
-                wrong.push(format!("it is done, but M1.md says {status}"));
-            }
-        }
-        End::Asked => {
-            let is_last_quiet = is_quiet(at("run", last).unwrap_or(0), seen.len());
-            let is_other = seen.iter().any(|(what, _)| *what == "side") || tasks.iter().any(|task| task.2 == "broke");
-            if is_last_quiet && !is_other && (last != ROUNDS || at("passed", last).is_some()) {
-                wrong.push(format!("a person is asked after round {last}"));
-            }
-            if status != "STATUS: FAIL" || !asks || !life.m1.contains("\nROUND: 4/4\n") {
-                wrong.push(format!("a person is asked, but M1.md says {}", life.m1.replace('\n', ", ")));
-            }
-        }
-    }
-    if life.m1.split_whitespace().count() > 200 {
-        wrong.push("M1.md has more than 200 words".to_owned());
-    }
-    if !life.verified.lines().any(|line| line == "POLICY:OK") {
-        wrong.push(format!("the audit says: {}", life.verified.replace('\n', ", ")));
-    }
-    if !life.left.is_empty() {
-        wrong.push(format!("processes are left: {}", life.left.join(" ")));
-    }
-    wrong
+/// What the participants of a mission wrote down, in order.
+#[derive(Default)]
+struct Seen<'a> {
+    /// The steps of rounds: what, and of which round.
+    steps: Vec<(&'a str, u64)>,
+    /// Where something was disturbed: before which step.
+    disturbed: Vec<usize>,
+    /// What became of the tasks of the plan.
+    tasks: Vec<TaskStep<'a>>,
+    wrong: Vec<String>,
 }
 
-/// What is wrong with how the plan was followed. Of a task: after how many steps and disturbances, what, and which.
-fn wrong_plan(life: &Life, tasks: &[(usize, usize, &str, &str)]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let first = |what: &str, id: &str| tasks.iter().position(|task| (task.2, task.3) == (what, id));
-    for (n, id) in life.plan.iter().enumerate() {
-        let begun = first("task", id).or(first("done", id));
-        let before = n.checked_sub(1).map(|before| &life.plan[before]);
-        if begun.is_some_and(|begun| before.is_some_and(|before| first("done", before).is_none_or(|done| done > begun)))
-        {
-            wrong.push(format!("task {id} came before the one that it depends on"));
+/// A step of a planned task.
+#[derive(Clone, Copy)]
+struct TaskStep<'a> {
+    /// How many steps of rounds and how many disturbances came before it.
+    after: (usize, usize),
+    what: &'a str,
+    id: &'a str,
+}
+
+/// What is wrong with a mission, in a line each.
+pub fn wrong(life: &Life) -> Vec<String> {
+    let mut seen = Seen::read(life);
+    seen.judge_steps();
+    (1..=ROUNDS).for_each(|round| seen.judge_round(life, round));
+    life.plan.iter().enumerate().for_each(|(n, id)| seen.judge_task(life, n.checked_sub(1), id));
+    seen.judge_end(life);
+    seen.judge_rest(life);
+    seen.wrong
+}
+
+impl<'a> Seen<'a> {
+    fn read(life: &'a Life) -> Seen<'a> {
+        let mut seen = Seen::default();
+        let is_task = |what: &str| ["task", "done", "broke"].contains(&what);
+        for line in &life.steps {
+            let after = (seen.steps.len(), seen.disturbed.len());
+            match line.split_once(' ').map(|(what, of)| (what, of, of.parse())) {
+                None if line == "disturbed" => seen.disturbed.push(seen.steps.len()),
+                Some((what, id, _)) if is_task(what) => seen.tasks.push(TaskStep { after, what, id }),
+                Some((what, _, Ok(round))) => seen.steps.push((what, round)),
+                _ => seen.wrong.push(format!("the line '{line}' was cut")),
+            }
         }
-        let attempts = tasks.iter().filter(|task| (task.2, task.3.to_owned()) == ("task", id.clone()));
-        for pair in attempts.collect::<Vec<_>>().windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let has_broken =
-                tasks.iter().any(|task| task.2 == "broke" && task.3 == id && task.0 >= from.0 && task.0 <= to.0);
-            // Without a disturbance, it is tried again only after it failed and was repaired.
+        seen
+    }
+
+    fn at(&self, what: &str, round: u64) -> Option<usize> {
+        self.steps.iter().position(|step| *step == (what, round))
+    }
+
+    fn is_quiet(&self, from: usize, to: usize) -> bool {
+        !self.disturbed.iter().any(|at| (from..=to).contains(at))
+    }
+
+    fn has_broken(&self) -> bool {
+        self.tasks.iter().any(|task| task.what == "broke")
+    }
+
+    fn judge_steps(&mut self) {
+        for (n, step) in self.steps.iter().enumerate() {
+            if self.steps[..n].contains(step) {
+                self.wrong.push(format!("{} of round {} happened twice", step.0, step.1));
+            }
+        }
+        if self.steps.iter().any(|(_, round)| *round < 1 || *round > ROUNDS) {
+            self.wrong.push("there was a round that there cannot be".to_owned());
+        }
+        let plan_done = self.tasks.iter().filter(|task| task.what == "done").map(|task| task.after.0).max();
+        let first_run = self.steps.iter().position(|(what, _)| *what == "run");
+        if first_run.is_some_and(|run| plan_done.is_some_and(|done| done > run)) {
+            self.wrong.push("the final check came before the end of the plan".to_owned());
+        }
+    }
+
+    fn judge_round(&mut self, life: &Life, round: u64) {
+        let (run, next) = (self.at("run", round), self.at("run", round + 1));
+        let (fix, hand) = (self.at("fix", round), self.at("hand", round));
+        let repair = fix.max(hand);
+        let before = (1..round).filter_map(|round| self.at("run", round)).max().unwrap_or(0);
+        // A job of the agent's own or a planned task may have failed in it.
+        let is_used = self.at("side", round).is_some() || self.has_broken();
+        let is_fix_good = !life.bad_fixes.contains(&round);
+        let is_next_quiet = next.is_some_and(|next| self.is_quiet(run.unwrap_or(0) + 1, next));
+        // A run can be killed before its first line is written.
+        let is_early = |repair| run.map_or_else(|| !is_used && self.is_quiet(before, repair), |run| repair < run);
+        let has_passed = self.at("passed", round).is_some();
+        let both = fix.zip(hand);
+        let found = [
+            (next.is_some_and(|next| run.is_none() && !is_used && self.is_quiet(before, next)), "was left out"),
+            (run.zip(next).is_some_and(|(run, next)| next < run), "came after the next one"),
+            (repair.is_some_and(is_early), "was repaired before it ran"),
+            (
+                repair.is_some_and(|repair| has_passed && self.is_quiet(run.unwrap_or(0), repair)),
+                "was repaired, but it had passed",
+            ),
+            (next.zip(repair).is_some_and(|(next, repair)| next < repair), "was repaired after the next one ran"),
+            (both.is_some_and(|(fix, hand)| hand < fix), "was repaired by hand, and then by the fixer, too"),
+            (
+                both.is_some_and(|(fix, hand)| is_fix_good && fix < hand && self.is_quiet(fix, hand)),
+                "was repaired by the fixer, and then by hand, too",
+            ),
+            (self.at("failed", round).is_some() && is_next_quiet && repair.is_none(), "failed, and nobody repaired it"),
+        ];
+        let found = found.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| format!("round {round} {what}"));
+        self.wrong.extend(found);
+    }
+
+    /// A task of the plan, which depends on the one before it.
+    fn judge_task(&mut self, life: &Life, before: Option<usize>, id: &str) {
+        let first = |what: &str, id: &str| self.tasks.iter().position(|task| (task.what, task.id) == (what, id));
+        let mut found = Vec::new();
+        let begun = first("task", id).or(first("done", id));
+        let is_after = |done: Option<usize>| begun.is_none_or(|begun| done.is_some_and(|done| done < begun));
+        if before.is_some_and(|before| !is_after(first("done", &life.plan[before]))) {
+            found.push(format!("task {id} came before the one that it depends on"));
+        }
+        let tries: Vec<_> = self.tasks.iter().filter(|task| (task.what, task.id) == ("task", id)).collect();
+        for pair in tries.windows(2) {
+            let (from, to) = (pair[0].after, pair[1].after);
+            let is_between = |task: &&TaskStep<'_>| task.after >= from && task.after <= to;
+            let mut between = self.tasks.iter().filter(is_between);
+            let has_broken = between.any(|task| (task.what, task.id) == ("broke", id));
+            // Without a disturbance, it is tried again only after it failed and a repair.
             if from.1 == to.1 && (!has_broken || from.0 == to.0) {
-                wrong.push(format!("task {id} was tried again without a failure and a repair"));
+                found.push(format!("task {id} was tried again without a failure and a repair"));
             }
         }
         if life.end == End::Passed && first("done", id).is_none() {
-            wrong.push(format!("it is done, but task {id} of the plan is not"));
+            found.push(format!("it is done, but task {id} of the plan is not"));
+        }
+        self.wrong.extend(found);
+    }
+
+    fn judge_end(&mut self, life: &Life) {
+        let last = self.steps.iter().filter(|(what, _)| *what == "run").map(|(_, round)| *round).max().unwrap_or(0);
+        let status = life.m1.lines().next().unwrap_or_default();
+        let asks = life.m1.lines().any(|line| line.starts_with("NEXT_ACTION: ASK operator"));
+        let has_passed = self.at("passed", last).is_some();
+        match life.end {
+            End::Never => self.wrong.push("it did not end".to_owned()),
+            End::Passed => {
+                if !has_passed {
+                    self.wrong.push(format!("it is done, but round {last} did not pass"));
+                }
+                if status != "STATUS: PASS" {
+                    self.wrong.push(format!("it is done, but M1.md says {status}"));
+                }
+            }
+            End::Asked => {
+                let is_last_quiet = self.is_quiet(self.at("run", last).unwrap_or(0), self.steps.len());
+                let is_other = self.steps.iter().any(|(what, _)| *what == "side") || self.has_broken();
+                if is_last_quiet && !is_other && (last != ROUNDS || has_passed) {
+                    self.wrong.push(format!("a person is asked after round {last}"));
+                }
+                if status != "STATUS: FAIL" || !asks || !life.m1.contains("\nROUND: 4/4\n") {
+                    self.wrong.push(format!("a person is asked, but M1.md says {}", life.m1.replace('\n', ", ")));
+                }
+            }
         }
     }
-    wrong
+
+    fn judge_rest(&mut self, life: &Life) {
+        if life.m1.split_whitespace().count() > 200 {
+            self.wrong.push("M1.md has more than 200 words".to_owned());
+        }
+        if !life.verified.lines().any(|line| line == "POLICY:OK") {
+            self.wrong.push(format!("the audit says: {}", life.verified.replace('\n', ", ")));
+        }
+        if !life.left.is_empty() {
+            self.wrong.push(format!("processes are left: {}", life.left.join(" ")));
+        }
+    }
 }
