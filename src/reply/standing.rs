@@ -89,7 +89,7 @@ impl Reply {
         }
         self.next = match standing.obstacle {
             Obstacle::Stopped => Next::OPERATOR,
-            Obstacle::Paused if is_agent && departure.has_message => self.next.to_the_inbox(),
+            Obstacle::Paused if is_agent && departure.has_message => read_first(self.next),
             Obstacle::Paused | Obstacle::Archived | Obstacle::SessionOver if is_agent => match departure.can_log_out {
                 true => Next::run("hf-session").word("logout"),
                 false => Next::None,
@@ -110,13 +110,11 @@ impl Reply {
     }
 }
 
-impl Next {
-    /// The same step if it is about messages already, else to read what is unread.
-    fn to_the_inbox(self) -> Next {
-        match self.argv() {
-            [command, verb, ..] if command == "hf-branch" && (verb == "read" || verb == "inbox") => self,
-            _ => branch::read_inbox(),
-        }
+/// The same step if it is about messages already, else to read what is unread.
+fn read_first(next: Next) -> Next {
+    match next.argv() {
+        [command, verb, ..] if command == "hf-branch" && (verb == "read" || verb == "inbox") => next,
+        _ => branch::read_inbox(),
     }
 }
 

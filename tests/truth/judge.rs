@@ -263,6 +263,7 @@ pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply
     if let Some(next) = say::reply::told_to(world, now, call) {
         expected.lines[2] = format!("NEXT:{next}");
     }
+    expected.lines.extend(say::reply::leaves_by(world, now, call));
     compare(&expected, now, reply)
 }
 

@@ -207,6 +207,14 @@ impl<'v> Transaction<'v> {
         self.standing.set(CallersSituation { standing, departure, displacement, ..CallersSituation::default() });
     }
 
+    /// The same error; if it asks the caller to leave this project, that is what stands in the way.
+    pub fn noticed(&self, error: Error, project: Option<&Subject>) -> Error {
+        if matches!(error.kind, ErrorKind::ExitRequested(_)) {
+            self.notice(project);
+        }
+        error
+    }
+
     /// How the caller leaves what stands still.
     fn departure(&self, standing: &Standing) -> Departure {
         let of_session = match &self.membership {
@@ -330,7 +338,8 @@ impl<'v> Transaction<'v> {
         let refused_later = request.autonomous && policy::rules::requires_operator(request.kind);
         if request.actor.kind != ActorKind::Core && !refused_later {
             let own = project::of_request(self.state(), &request);
-            self.membership.check(self.state(), request.kind, own.as_ref())?;
+            let checked = self.membership.check(self.state(), request.kind, own.as_ref());
+            checked.map_err(|error| self.noticed(error, own.as_ref()))?;
         }
         let fresh = self.batch.mint()?;
         // An agent or a project is announced only for an event that will be recorded. The announcement comes first
@@ -351,6 +360,7 @@ impl<'v> Transaction<'v> {
         policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
             // What was settled first may have changed what stands in the way.
             self.notice(None);
+            let error = self.noticed(error, project.as_ref());
             // A stop aborted the task, or its project is over: that is the reason, not that the step is illegal.
             let is_refused = matches!(error.kind, ErrorKind::Refused(reason) if reason != Reason::OperatorOnly);
             match is_refused {

@@ -504,7 +504,8 @@ fn on_task(
     // First, so that a caller whose lease has expired learns of that.
     tx.settle(std::slice::from_ref(&subject))?;
     let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
-    let asked = act(&mut tx, &task)?;
+    let asked = act(&mut tx, &task);
+    let asked = asked.map_err(|error| tx.noticed(error, project::project_of(&task).as_ref()))?;
     tx.finish(&asked)
 }
 

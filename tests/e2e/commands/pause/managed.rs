@@ -325,6 +325,9 @@ fn m16_who_has_left_is_not_told_to_leave() {
         (&shell[..], "hf-session next", 0),
         (&shell[..1], "hf-checkpoint tidied", 0),
         (&shell[..1], "hf-task claim", 3),
+        // Nor who works elsewhere, and was never there.
+        (&[("HF_AGENT", "c"), ("HF_PROJECT", "brand")][..], "hf-task claim T-0001", 3),
+        (&[("HF_AGENT", "c"), ("HF_PROJECT", "brand")][..], "hf-task heartbeat T-0001", 3),
     ] {
         let reply = within(&hive, shell, line).expect_exit(code);
         assert_eq!(reply.get("NEXT"), "NONE", "{line}: {reply:#?}");

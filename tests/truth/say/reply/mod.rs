@@ -8,6 +8,7 @@ mod operator;
 mod task;
 
 use crate::call::{Call, Words};
+use crate::clock::time;
 use crate::model::Phase::{Active, Archived, Paused};
 use crate::model::due::Due;
 use crate::model::{Phase, World};
@@ -90,6 +91,21 @@ pub fn told_to(world: &World, now: i64, call: &Call) -> Option<String> {
     let question = asked(view, view, world, now, call, words);
     let told = question.told(Expected::new("OK", "?"));
     Some(told.next).filter(|next| next != "?")
+}
+
+/// What every reply tells an agent of a paused project: why it is paused, and when its session ends.
+pub fn leaves_by(world: &World, now: i64, call: &Call) -> Option<String> {
+    let (words, view) = (&call.words(), &world.applied(now));
+    let question = asked(view, view, world, now, call, words);
+    let is_told = question.is_agent && !question.is_stopped && !question.is_void && !question.is_foreign;
+    let act = view.projects.get(&question.project)?.act.as_ref();
+    let act = act.filter(|_| is_told && question.phase() == Paused)?;
+    let me = question.actor.strip_prefix("agent:");
+    let mine = view.sessions.values().filter(|s| s.project == question.project && Some(s.agent.as_str()) == me);
+    let until = mine.filter(|session| session.phase == Active).map(|session| session.until).max();
+    let until = until.map(|until| format!(" leave_by={}", time(until))).unwrap_or_default();
+    let (at, by, why) = (time(act.at), &act.by, act.reason.clone().unwrap_or_default());
+    Some(format!("STANDING:paused {at} project={} by={by} {why}{until}", question.project))
 }
 
 /// What a call must answer. None where neither the design nor the specification says.
