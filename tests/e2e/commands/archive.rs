@@ -61,7 +61,7 @@ fn t20_archived_tasks_are_listed_oldest_first() {
             ok(&hive, "hf-project --rebuild");
         }
         let titles = |reply: &crate::support::test_vault::Reply| -> Vec<String> {
-            reply.all("ENTITY").iter().map(|entity| entity.rsplit(' ').next().unwrap().to_owned()).collect()
+            reply.all("ENTITY").iter().map(|entity| entity.split(' ').nth(3).unwrap().to_owned()).collect()
         };
         let first = ok(&hive, "hf-task list --status Archived --limit 3");
         assert_eq!((titles(&first), first.get("HAS_MORE")), (["z", "m", "a"].map(str::to_owned).to_vec(), "yes"));

@@ -177,7 +177,7 @@ fn m10_the_first_task_of_a_new_agent_is_a_change() {
     assert_eq!(decide.all("CHANGE"), ["TaskAssigned T-0001 2026-01-31T12:00:00Z user:jo Form"]);
     assert_eq!(decide.get("SUM"), "1 change");
     let start = ok(&hive, "hf-task start T-0001 --actor agent:ann");
-    assert_eq!(start.get("HANDOFF"), "Begin with the fields");
+    assert_eq!(start.get("HANDOFF"), "2026-01-31T12:00:00Z user:jo Begin with the fields");
     // Its own claim is no news.
     ok(&hive, "hf-task propose Page");
     ok(&hive, "hf-task claim T-0002 --actor agent:ben");

@@ -119,7 +119,8 @@ fn m9_the_context_of_a_task_says_what_is_to_be_done() {
     let branch = active(&hive, "ann");
     let told = does(&hive, "ann", &["resume", &branch]).stdout;
     let task = "# The task\n  T-0001 Running: Form\n  Description: Two fields, no cookies\n  Step 2 of 3: validate\n  \
-                Handoff: Begin with the fields\n  Note: CSS is left\n  Steps so far: 1 fields (done)\n";
+                Handoff: Begin with the fields (user:jo, 2026-01-31T12:00:00Z)\n  \
+                Note: CSS is left (agent:ann, 2026-01-31T12:00:00Z)\n  Steps so far: 1 fields (done)\n";
     assert!(told.contains(task), "{told}");
     // Somebody else has it now: the context says so, and the pulse does not offer it.
     does(&hive, "ann", &["suspend", "--summary", "Fields done"]);

@@ -42,8 +42,8 @@ fn every_job_reply_is_complete() {
          JOB:T-0001 RUNNING logs/L-0001.txt Unit tests\n"
     );
     assert_eq!(
-        ok(&story, "hf-job wait T-0001 T-0002 --max 1s").masked(&story),
-        "EXIT:0\nSTATUS:RUNNING\nNEXT:ACTION hf-job wait T-0001 T-0002 --max 1\nSUM:0 of 2 jobs ended, 0 failed\n\
+        sh(&story, "hf-job wait T-0001 T-0002 --max 1s").expect_exit(1).masked(&story),
+        "EXIT:1\nSTATUS:RUNNING\nNEXT:ACTION hf-job wait T-0001 T-0002 --max 1\nSUM:0 of 2 jobs ended, 0 failed\n\
          JOB:T-0001 RUNNING logs/L-0001.txt Unit tests\n\
          JOB:T-0002 QUEUED logs/L-0002.txt sh -c echo Tests failed; echo oops >&2; exit 4\n"
     );
