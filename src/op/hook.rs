@@ -79,7 +79,7 @@ pub const TABLE: &[HookRow] = &[
 ];
 
 /// The variables of every hook.
-pub const EVERY_HOOK: &[&str] = &["HF_HOOK", "HF_RUN_ID", "HF_VAULT"];
+pub const EVERY_HOOK: &[&str] = &["HF_ATTENDED", "HF_HOOK", "HF_RUN_ID", "HF_VAULT"];
 
 /// What each key of a report means.
 pub const KEYS: &[(&str, &str)] = &[
@@ -113,6 +113,7 @@ pub const KEYS: &[(&str, &str)] = &[
 
 /// What each variable means.
 pub const VARIABLES: &[(&str, &str)] = &[
+    ("HF_ATTENDED", "a mark by which the processes of the hook are found if they have to be ended"),
     ("HF_HOOK", "the setting of the hook, such as hooks.on_done"),
     ("HF_RUN_ID", "the same: its shell belongs to a program, so that no command in it counts as an operator's"),
     ("HF_VAULT", "the path of the vault, so that the hook can run other commands on it"),
