@@ -182,7 +182,7 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
 fn with_situation(ctx: &Context, output: Output) -> Output {
     // Best effort: a vault that cannot be read was the command's own problem.
     let Ok(situation) = op::callers_situation(ctx) else { return output };
-    let changes = op::branch::reacted_to(ctx, &situation.reacted_to).unwrap_or_default();
+    let changes = op::branch::reacted_to(ctx).unwrap_or_default();
     let tell = |reply: Box<Reply>| Box::new(reply.with_situation(ctx, &situation, &changes));
     match output {
         Output::Reply(reply) => Output::Reply(tell(reply)),

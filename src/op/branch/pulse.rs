@@ -228,13 +228,14 @@ fn can_be_resumed(state: &State, branch: &Entity) -> bool {
     branch.phase == Phase::Suspended && !branch.is_root() && !is_unused(branch) && !is_paused
 }
 
-/// What the caller's last act on a branch has reacted to, whether it knew of it or not.
-pub fn reacted_to(ctx: &Context, ids: &[Ulid]) -> Result<Vec<ChangeSeen>> {
+/// What this call has reacted to by an act on a branch, whether the caller knew of it or not.
+pub fn reacted_to(ctx: &Context) -> Result<Vec<ChangeSeen>> {
+    let ids = ctx.standing.get().unwrap_or_default().reacted_to;
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let name = me(ctx)?;
-    with_view(&ctx.open()?, |snapshot, state| changes(&Memory { ctx, snapshot, state }, &name, ids))
+    with_view(&ctx.open()?, |snapshot, state| changes(&Memory { ctx, snapshot, state }, &name, &ids))
 }
 
 /// What these events mean to a persona, unless they no longer matter.
