@@ -23,7 +23,8 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(Reason::NotReady) if command == "hf-state" => Next::run(command).word("show"),
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
-        ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
+        // `standing` knows whether the caller has a session there to log out of.
+        ErrorKind::ExitRequested(_) => Next::None,
         ErrorKind::Corrupt if error.about.as_ref().is_some_and(|about| about.entity == EntityType::Artifact) => {
             Next::run("hf-verify").word("--artifacts")
         }

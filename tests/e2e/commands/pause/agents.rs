@@ -137,8 +137,10 @@ fn projects_are_paused_independently() {
     }
     ok(&hive, "hf-pause look --project b");
     asks_to_leave(&hive, &b, "hf-task start T-0001", "project_paused");
-    // Nor from the other session: it is the task's project that counts.
-    asks_to_leave(&hive, &main, "hf-task start T-0001", "project_paused");
+    // Nor from the other session: it is the task's project that counts. To log out of that session would not leave it.
+    let elsewhere = within(&hive, &main, "hf-task start T-0001").expect_exit(3);
+    let told = ["STATUS", "REASON", "NEXT"].map(|key| elsewhere.get(key));
+    assert_eq!(told, ["EXIT_REQUESTED", "project_paused", "NONE"]);
     asks_to_leave(&hive, &[("HF_AGENT", "a")], "hf-task start T-0001", "project_paused");
     within(&hive, &main, "hf-task start T-0002").expect_exit(0);
     within(&hive, &main, "hf-session renew").expect_exit(0);

@@ -328,6 +328,7 @@ fn m16_who_has_left_is_not_told_to_leave() {
         // Nor who works elsewhere, and was never there.
         (&[("HF_AGENT", "c"), ("HF_PROJECT", "brand")][..], "hf-task claim T-0001", 3),
         (&[("HF_AGENT", "c"), ("HF_PROJECT", "brand")][..], "hf-task heartbeat T-0001", 3),
+        (&[("HF_AGENT", "b"), ("HF_SESSION", "S-0002")][..], "hf-task propose More --project main", 3),
     ] {
         let reply = within(&hive, shell, line).expect_exit(code);
         assert_eq!(reply.get("NEXT"), "NONE", "{line}: {reply:#?}");
