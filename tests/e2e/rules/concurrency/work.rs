@@ -244,6 +244,7 @@ pub(super) fn branches(hand: &Hand, round: usize) {
     let listed = branch::branches(ctx, BranchesRequest::default()).unwrap();
     assert!(listed.page.entities().any(|found| found.subject.to_string() == reference));
     assert!(branch::working(ctx).unwrap().count > 0);
+    branch::reacted_to(ctx).unwrap();
     let (leaving, words) = (LeavingNote::default(), 100);
     let request = ResumeBranchRequest { reference: reference.clone(), words, leaving };
     let Interruptible::Done(resumed) = branch::resume(ctx, request).unwrap() else { panic!("nobody called {name}") };
