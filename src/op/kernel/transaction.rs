@@ -25,7 +25,7 @@ use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
 use crate::policy::statement::{EventRef, StatedAct, Statement};
 use crate::policy::{self, Request, Ruling, Settings, Standing, authority, rules};
-use crate::state::State;
+use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Append, Batch, CONFIG_FILE, Log, LogView, Snapshot, StopFlag, Vault, still_stopped};
 
@@ -224,7 +224,9 @@ impl<'v> Transaction<'v> {
         let Some(agent) = of_session.or_else(|| self.caller.agent()) else { return Departure::default() };
         let seats = standing.project.as_ref().map(|project| project::sessions(self.state(), project));
         let mut seats = seats.unwrap_or_default();
-        seats.retain(|session| session.as_session().agent() == Some(agent.as_str()));
+        // One that is past its time is over, recorded or not.
+        let is_open = |session: &Entity| self.moment().due_of(session).is_none();
+        seats.retain(|session| session.as_session().agent() == Some(agent.as_str()) && is_open(session));
         let is_void = matches!(self.membership, Membership::InvalidSession { has_left: false, .. });
         let root = self.state().root(&agent);
         Departure {
