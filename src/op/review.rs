@@ -201,18 +201,27 @@ pub struct ReviewOutcome {
 
 /// Records a review.
 pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutcome> {
+    review::parse(request.reply.trim())?;
+    let vault = ctx.open()?;
+    record_in(ctx, &vault, Transaction::begin(ctx, &vault)?, request)
+}
+
+fn record_in(
+    ctx: &Context,
+    vault: &Vault,
+    mut tx: Transaction<'_>,
+    request: RecordReviewRequest,
+) -> Result<ReviewOutcome> {
     let RecordReviewRequest { reviewer, reply, document_sha256, document, key } = request;
     let (reviewer, reply) = (reviewer.as_str(), reply.trim());
     let parsed = review::parse(reply)?;
-    let vault = ctx.open()?;
-    let mut tx = Transaction::begin(ctx, &vault)?;
     check_known(tx.state(), &tx.config, reviewer)?;
     let payload = json!({
         "reviewer": reviewer,
         "text": reply,
         "fails": parsed.fails,
         review::DOCUMENT: document_sha256,
-        review::DOCUMENT_NAME: document.and_then(|document| known_name(&vault, &document)),
+        review::DOCUMENT_NAME: document.and_then(|document| known_name(vault, &document)),
     });
     let mut asked = Request { key, ..ctx.request(Kind::ReviewRecorded, None, payload) };
     let (mut recorded, view) = match first_recording(&tx, &mut asked)? {
@@ -379,7 +388,14 @@ pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut
         let ctx = ctx.at_this_moment();
         let document_sha256 = Some(document.clone());
         let named = request.document.clone();
-        let done = record(&ctx, RecordReviewRequest { reviewer, reply, document_sha256, document: named, key: None })?;
+        let tx = Transaction::begin(&ctx, &vault)?;
+        // Another call may have brought the agreement meanwhile, or before it was killed, so that no reader saw it.
+        let now = debate_view(tx.state(), &tx.config);
+        if now.has_converged_on(&document) {
+            return Ok(RunReviewOutcome::Converged(Box::new(now)));
+        }
+        let request = RecordReviewRequest { reviewer, reply, document_sha256, document: named, key: None };
+        let done = record_in(&ctx, &vault, tx, request)?;
         if !done.view.open_fails.is_empty() || !done.view.is(Phase::Open) {
             return Ok(RunReviewOutcome::Reviewed(Box::new(ReviewOutcome { ran: true, ..done })));
         }
