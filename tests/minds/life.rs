@@ -15,7 +15,7 @@ const PERSONAS: [&str; 2] = ["ann", "エリス"];
 /// Every text has this in it, and a number.
 const MARK: &str = "zq";
 /// Whether a life leaves texts with tasks, too, and recall has to find them.
-const LEAVES_TEXTS_WITH_TASKS: bool = false;
+const LEAVES_TEXTS_WITH_TASKS: bool = true;
 /// The first second of every life.
 const START: i64 = 1_767_225_600;
 

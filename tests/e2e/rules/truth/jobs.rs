@@ -63,13 +63,16 @@ fn a_task_that_a_job_does_is_a_job_for_every_reader() {
     story.over();
 }
 
+/// Aborts the task of a job without waiting for the end of its processes, as `hf-task abort` would.
+const ABORT: &str = "hf-append TaskAborted --subject T-0001";
+
 #[test]
 fn a_project_is_not_drained_while_the_command_of_an_aborted_job_lives() {
     let story = TestJobVault::new("jobs:\n  kill_grace: 600\n");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("trap '' TERM; echo up >at; read x <go");
     at.line();
-    ok(&story, "hf-task abort T-0001 --reason no");
+    ok(&story, ABORT);
     assert_eq!(drained(&ok(&story, "hf-pause look")), ("no", vec!["T-0001"]));
     assert_eq!(drained(&ok(&story, "hf-pause --archive main over --yes")), ("no", vec!["T-0001"]));
     go.open();
@@ -94,9 +97,9 @@ fn the_watchdog_names_a_job_that_runs_without_its_supervisor() {
 
 #[test]
 fn a_job_that_outlives_its_task_is_a_problem_until_it_is_cancelled() {
-    for ending in ["hf-task abort T-0001 --reason no", "hf-pause --archive main over --yes"] {
+    for ending in [ABORT, "hf-pause --archive main over --yes"] {
         let (story, command) = orphaned(STUBBORN);
-        ok(&story, "hf-task abort T-0001 --reason no");
+        ok(&story, ABORT);
         sh(&story, ending);
         let lines = problems(&story);
         assert!(lines.iter().any(|line| line == ORPHAN), "{ending}: {lines:#?}");
@@ -124,7 +127,7 @@ fn a_stop_ends_a_job_that_outlived_its_task_and_what_left_its_session() {
     for aborted in [true, false] {
         let (story, _) = orphaned("setsid sh -c 'echo up >at; exec sleep 1000' & sleep 1000");
         if aborted {
-            ok(&story, "hf-task abort T-0001 --reason no");
+            ok(&story, ABORT);
         }
         assert_eq!(problems(&story), [ORPHAN]);
         assert_eq!(drained(&ok(&story, "hf-stop harm")), ("yes", vec![]), "{aborted}");
