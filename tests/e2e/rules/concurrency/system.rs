@@ -73,6 +73,7 @@ pub(super) fn pauses(hand: &Hand, round: usize) {
     assert_eq!((rested.phase, rested.left), (Phase::Paused, Vec::new()));
     let resumed = pause::resume_project(ctx, ResumeProjectRequest { comment: Some(why()) }).unwrap();
     hand.told(&resumed.recorded.unwrap());
+    pause::check_exists(ctx).unwrap();
     hand.told(&pause::archive(ctx, ArchiveRequest { reason: Some(why()) }).unwrap().recorded.unwrap());
 }
 
