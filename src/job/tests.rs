@@ -42,6 +42,12 @@ pub struct Fixture {
     pub job: JobDir,
 }
 
+/// The first run in a vault.
+fn run_in(vault: &Path) -> EntityId {
+    let name = vault.file_name().unwrap().to_str().unwrap();
+    id(&format!("r1-{}", name.trim_start_matches('.')))
+}
+
 impl Fixture {
     pub fn new() -> Fixture {
         let dir = tempfile::tempdir().unwrap();
@@ -52,6 +58,11 @@ impl Fixture {
 
     pub fn vault(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The first run. No other fixture has it: the processes of a run are found by its id.
+    pub fn run_id(&self) -> EntityId {
+        run_in(self.vault())
     }
 
     /// A shell script that runs in the vault.
@@ -84,7 +95,7 @@ impl Fixture {
 
     /// Runs it in this process as run `r1`.
     fn run(&self, planned: &Planned, watch: &mut Watcher) -> ExitRecord {
-        self.run_as("r1", LOG, planned, watch)
+        self.run_as(self.run_id().as_str(), LOG, planned, watch)
     }
 
     fn run_as(&self, run_id: &str, log: &str, planned: &Planned, watch: &mut Watcher) -> ExitRecord {
@@ -139,7 +150,7 @@ impl Fixture {
     }
 
     fn probe(&self) -> JobLiveness {
-        probe(&self.job, Some(&id("r1"))).unwrap()
+        probe(&self.job, Some(&self.run_id())).unwrap()
     }
 }
 
@@ -243,19 +254,19 @@ fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
     let mut watch = Watcher::default();
     let record = fixture.run(&spec, &mut watch);
     let expected = ExitRecord {
-        run_id: "r1".to_owned(),
+        run_id: fixture.run_id().to_string(),
         ended: exited(7),
         started_at: Timestamp(1_700_000_000),
         finished_at: Timestamp(1_700_000_000),
-        last_line: Some("r1-x".to_owned()),
+        last_line: Some(format!("{}-x", fixture.run_id())),
         last5: ["e3", "e4", "e5", "e6", "e7"].map(str::to_owned).to_vec(),
-        log: LogSize { bytes: 29, cut: 0, problem: None },
+        log: LogSize { bytes: 27 + fixture.run_id().as_str().len() as u64, cut: 0, problem: None },
         left: Vec::new(),
     };
     assert_eq!(record, expected);
     let mut lines: Vec<String> = String::from_utf8(fixture.log()).unwrap().lines().map(str::to_owned).collect();
     lines.sort();
-    assert_eq!(lines, ["e1", "e2", "e3", "e4", "e5", "e6", "e7", "r1-x", "t1"]);
+    assert_eq!(lines, ["e1", "e2", "e3", "e4", "e5", "e6", "e7", &format!("{}-x", fixture.run_id()), "t1"]);
     assert_eq!(fs::read_to_string(fixture.vault().join("at")).unwrap().trim_end(), fixture.vault().to_str().unwrap());
     let identity = watch.started.unwrap();
     assert_eq!(fixture.job.identity().unwrap(), Some(identity.clone()));
@@ -466,7 +477,7 @@ fn a_job_without_a_run_is_judged_by_its_lock_and_its_boot() {
     let held = fixture.job.take_lock(Duration::ZERO).unwrap();
     assert_eq!(fixture.probe(), JobLiveness::Supervised);
     let alive = fixture.job.new_alive().unwrap();
-    let mut identity = Identity::of_process(rustix::process::getpid(), "r1", None).unwrap();
+    let mut identity = Identity::of_process(rustix::process::getpid(), fixture.run_id().as_str(), None).unwrap();
     fixture.job.put_identity(&identity).unwrap();
     drop(held);
     fixture.wait();
@@ -514,7 +525,8 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     let mut left: Vec<_> =
         fs::read_dir(fixture.vault().join("Jobs/t1")).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["alive", "control", "exit-r1.json", "identity.json", "lock", "spec.json", "taken"]);
+    let exit = format!("exit-{}.json", fixture.run_id());
+    assert_eq!(left, ["alive", "control", &exit, "identity.json", "lock", "spec.json", "taken"]);
 }
 
 #[test]
@@ -552,7 +564,7 @@ fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
     assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
     kill_orphan(&fixture.job, &id("r2"), LONG).unwrap();
     assert!(identity.lives().unwrap());
-    assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), [""; 0]);
+    assert_eq!(kill_orphan(&fixture.job, &fixture.run_id(), Duration::from_millis(20)).unwrap(), [""; 0]);
     assert!(!identity.lives().unwrap());
     assert_eq!(fixture.probe(), JobLiveness::Lost);
 }
@@ -661,7 +673,7 @@ fn as_supervisor() {
     let job = JobDir::open(Path::new(&vault), &id("t1")).unwrap().unwrap();
     let _held = take_over(&job).unwrap();
     let signals = Signals::of_supervisor().unwrap();
-    let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
+    let (spec, run_id) = (job.spec().unwrap(), &run_in(Path::new(&vault)));
     let words = spec.extra["argv"].as_array().unwrap().iter();
     let command = RunCommand {
         argv: words.map(|word| word.as_str().unwrap().into()).collect(),
