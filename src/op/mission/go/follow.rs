@@ -2,7 +2,6 @@
 
 use super::{GoOutcome, GoStanding, MissionDriver, RoundStep};
 use crate::base::{Result, text};
-use crate::machine::Phase;
 use crate::op::job::{JobView, MissionStep};
 use crate::op::kernel::with_view;
 use crate::op::mission::MissionEnd;
@@ -54,16 +53,8 @@ impl MissionDriver<'_> {
     pub(super) fn fire_planned(&mut self, mission: &Entity, task: &Entity) -> Result<()> {
         let request = FirePlannedRequest { reference: task.subject.to_string() };
         let step = MissionStep { mission: mission.subject.id().to_owned(), step: PLAN_STEP };
-        match fire_as(&self.ctx, request, Some(step)) {
-            Ok(done) => {
-                self.warnings.extend(done.recorded.warnings);
-                Ok(())
-            }
-            Err(error) => match self.current()?.phase {
-                Phase::Running => Err(error),
-                _ => Ok(()),
-            },
-        }
+        let warnings = fire_as(&self.ctx, request, Some(step)).map(|done| done.recorded.warnings);
+        self.unless_over(warnings)
     }
 
     /// Whether the plan is all the work, because there is no runner.

@@ -543,12 +543,18 @@ impl MissionDriver<'_> {
         self.record(asked)
     }
 
-    /// Records a step of the mission. If the mission has ended meanwhile the error is ignored, and the next step
-    /// reports the end.
+    /// Records a step of the mission.
     fn record(&mut self, asked: Request) -> Result<()> {
-        match record(&self.ctx, asked) {
-            Ok(done) => {
-                self.warnings.extend(done.recorded.warnings);
+        let warnings = record(&self.ctx, asked).map(|done| done.recorded.warnings);
+        self.unless_over(warnings)
+    }
+
+    /// Keeps the warnings of a step. If the mission has ended meanwhile an error is ignored, and the next step reports the
+    /// end.
+    fn unless_over(&mut self, warnings: Result<Vec<String>>) -> Result<()> {
+        match warnings {
+            Ok(warnings) => {
+                self.warnings.extend(warnings);
                 Ok(())
             }
             Err(error) => match self.current()?.phase {
